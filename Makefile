@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# recount: see README.md. `make deps` first on a fresh machine. V=1 shows the commands; SAN=1 builds
+# with AddressSanitizer and UBSan into a folder of its own.
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VERSION := 0.1
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
+CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+SBINDIR ?= $(PREFIX)/sbin
+LIBEXECDIR ?= $(PREFIX)/lib/recount
+MANDIR ?= $(PREFIX)/share/man
+DESTDIR ?=
+PYTHON ?= /usr/bin/python3
+SAN ?=
+V ?=
+
+B := build$(if $(SAN),/san)
+STATIC := build/static
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
+comma := ,
+
+# Every object goes into one archive; a program takes from it what it calls. Only init.c and
+# recount.c have a main(); what may call what is a matter of layers (make layers).
+SOURCES := $(wildcard results/*.c initramfs/*.c grub/*.c runner/*.c)
+MAINS := runner/init.c runner/recount.c
+LIB_OBJECTS := $(patsubst %.c,$(B)/%.o,$(filter-out $(MAINS),$(SOURCES)))
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
+C_FILES := $(wildcard results/*.[ch] initramfs/*.[ch] grub/*.[ch] runner/*.[ch] tests/unit/*.[ch])
+
+SANFLAGS := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all)
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+DEFINES := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DLIBEXECDIR='"$(LIBEXECDIR)"' \
+	-DRECOUNT_VERSION='"$(VERSION)"'
+COMPILE = $(CC) -std=gnu11 $(WARNINGS) $(CFLAGS) -ffunction-sections -fdata-sections $(SANFLAGS) \
+	$(DEFINES) $(CPPFLAGS) -I. -isystem $(STATIC)/include
+LINK = $(COMPILE) $(LDFLAGS) -Wl,--gc-sections
+
+# recount-init is linked statically with exactly these.
+INIT_LIBS := $(STATIC)/libkmod.a $(STATIC)/libcjson.a -lblkid -lmd -llzma -lzstd -lz -lm
+LIBS := $(STATIC)/libcjson.a -lgsl -lgslcblas -larchive -lblkid -lmd -lm
+TEST_LIBS := $(STATIC)/libkmod.a $(LIBS) -llzma -lzstd -lz -lcmocka
+
+.PHONY: all deps check check-run check-unit check-all demo lint layers update-golden install \
+	uninstall clean
+all: $(B)/recount $(B)/recount-init
+
+# --- set-up -----------------------------------------------------------------------------------
+BUILD_PACKAGES := gcc libc6-dev make dpkg-dev patch xz-utils zstd perl libblkid-dev liblzma-dev \
+	libzstd-dev zlib1g-dev libmd-dev libgsl-dev libarchive-dev
+TEST_PACKAGES := libcmocka-dev python3 python3-pytest qemu-system-x86 qemu-utils seabios mmdebstrap \
+	debian-archive-keyring grub-common grub2-common grub-pc-bin e2fsprogs fdisk kmod file strace
+HEADERS := blkid/blkid.h lzma.h zstd.h zlib.h sha2.h gsl/gsl_statistics.h archive.h
+
+deps:
+	@sh tests/deps.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
+	@sh initramfs/static-libs.sh $(STATIC)
+
+# What is missing is named here, once, rather than by the compiler.
+$(STATIC)/libkmod.a $(STATIC)/libcjson.a:
+	@echo "recount: $@ is missing: run 'make deps' (as root on Debian); it installs what is" >&2
+	@echo "needed and builds libkmod and cJSON from the distribution's source packages." >&2
+	@false
+
+build/.headers: | $(STATIC)/libkmod.a $(STATIC)/libcjson.a
+	@command -v $(CC) >/dev/null || { echo "recount: no compiler ($(CC)): run 'make deps'" >&2; exit 1; }
+	@missing=; for h in $(HEADERS); do \
+		printf '#include <sys/types.h>\n#include <%s>\n' "$$h" | $(CC) -E -x c - >/dev/null 2>&1 || \
+			missing="$$missing $$h"; \
+	done; \
+	[ -z "$$missing" ] || { echo "recount: headers missing:$$missing: run 'make deps'" >&2; exit 1; }
+	@mkdir -p $(@D) && touch $@
+
+# --- programs ---------------------------------------------------------------------------------
+$(B)/%.o: %.c | build/.headers
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+
+$(B)/librecount.a: $(LIB_OBJECTS)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcsD $@ $^
+
+$(B)/recount: $(B)/runner/recount.o $(B)/librecount.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+
+# Sanitizers and -static exclude each other; with SAN=1 the parts of recount-init are tested.
+$(B)/recount-init: $(B)/runner/init.o $(B)/librecount.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $(if $(SAN),,-static -s) -o $@ $^ $(INIT_LIBS)
+
+install: all
+	install -D -m 755 build/recount $(DESTDIR)$(SBINDIR)/recount
+	install -D -m 755 build/recount-init $(DESTDIR)$(LIBEXECDIR)/recount-init
+	install -D -m 644 runner/recount.8 $(DESTDIR)$(MANDIR)/man8/recount.8
+	install -D -m 644 results/recount-results.5 $(DESTDIR)$(MANDIR)/man5/recount-results.5
+
+# Removes the programs; `recount uninstall` removes what campaigns have set up on the machine.
+uninstall:
+	rm -f $(DESTDIR)$(SBINDIR)/recount $(DESTDIR)$(MANDIR)/man8/recount.8 \
+		$(DESTDIR)$(MANDIR)/man5/recount-results.5
+	rm -rf $(DESTDIR)$(LIBEXECDIR)
+
+clean:
+	rm -rf build
+
+# --- tests ------------------------------------------------------------------------------------
+# test_store stops the store after the n-th of these calls.
+$(B)/tests/test_store: LDFLAGS += -Wl,--wrap=write,--wrap=fsync,--wrap=renameat2,--wrap=mkdirat,--wrap=unlinkat
+$(B)/tests/%: tests/unit/%.c $(B)/librecount.a
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)
+	$(Q)$(LINK) -MMD -MP -o $@ $< $(B)/librecount.a $(TEST_LIBS)
+
+check-unit: $(UNIT_TESTS)
+	CMOCKA_MESSAGE_OUTPUT=TAP prove --exec '' $(UNIT_TESTS)
+
+# The tests that CI runs; does its own set-up.
+check: deps
+	@$(MAKE) --no-print-directory check-run
+
+check-run: all layers check-unit
+	$(PYTHON) -m pytest -v -p no:cacheprovider -m 'not long' tests
+
+check-all: check
+	$(PYTHON) -m pytest -v -p no:cacheprovider -m long tests
+
+# The whole main job in a virtual machine; does its own set-up.
+demo: deps
+	@$(MAKE) --no-print-directory all
+	$(PYTHON) tests/vm/demo.py $(if $(WORKLOAD),--workload $(WORKLOAD))
+
+update-golden: $(UNIT_TESTS)
+	UPDATE_GOLDEN=1 $(MAKE) check-unit
+
+# results <- initramfs, grub <- runner
+layers:
+	@! grep -nE '^#include "(initramfs|grub|runner)/' results/*.[ch] && \
+	! grep -nE '^#include "(grub|runner)/' initramfs/*.[ch] && \
+	! grep -nE '^#include "(initramfs|runner)/' grub/*.[ch] && echo 'layers: no include points up'
+
+lint: build/.headers
+	clang-format --dry-run -Werror $(C_FILES)
+	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=missingIncludeSystem \
+		--enable=warning,performance,portability -I. -I$(STATIC)/include $(DEFINES) $(SOURCES)
+	clang-tidy --quiet $(SOURCES) -- -std=gnu11 $(DEFINES) -I. -isystem $(STATIC)/include
+	shellcheck tests/*.sh initramfs/*.sh .ci/run
+
+-include $(LIB_OBJECTS:.o=.d) $(patsubst %.c,$(B)/%.d,$(MAINS)) $(UNIT_TESTS:=.d)
