@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The list of block devices, and libblkid's view of each. */
+#include "initramfs/devices.h"
+
+#include <blkid/blkid.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "results/log.h"
+
+#define EXT_SUPER_OFFSET     1024
+#define EXT_MAGIC	     0xef53
+#define EXT_STATE_VALID	     0x1
+#define EXT_STATE_ERROR	     0x2
+#define EXT_INCOMPAT_RECOVER 0x4
+
+static void cleanup_probe(blkid_probe *pr)
+{
+	blkid_free_probe(*pr);
+}
+
+/* Media that are slow, come and go, or live in memory. */
+static int is_skipped(const char *name)
+{
+	static const char *const prefixes[] = {"fd", "sr", "loop", "ram", "zram"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+		size_t n = strlen(prefixes[i]);
+
+		if (strncmp(name, prefixes[i], n) == 0 && name[n] >= '0' && name[n] <= '9')
+			return 1;
+	}
+	return 0;
+}
+
+/* The first line of file @attr below folder @dirfd, without its newline. */
+static int read_attr(int dirfd, const char *attr, char *buf, size_t size)
+{
+	_cleanup_close_ int fd = openat(dirfd, attr, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, size - 1);
+	if (n < 0)
+		return -errno;
+	buf[n] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	return 0;
+}
+
+static uint64_t read_number(int dirfd, const char *attr)
+{
+	char buf[32];
+
+	return read_attr(dirfd, attr, buf, sizeof(buf)) < 0 ? 0 : strtoull(buf, NULL, 10);
+}
+
+static int folder_is_empty(int dirfd, const char *name)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return 1;
+	}
+	while ((e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			return 0;
+	return 1;
+}
+
+static void read_stack(int dirfd, struct device *d)
+{
+	char uuid[256];
+
+	if (read_attr(dirfd, "dm/uuid", uuid, sizeof(uuid)) == 0) {
+		if (strncmp(uuid, "LVM-", 4) == 0)
+			strcpy(d->stack, "LVM");
+		else if (strncmp(uuid, "CRYPT-", 6) == 0)
+			strcpy(d->stack, "crypt");
+		else
+			strcpy(d->stack, "dm");
+	} else if (faccessat(dirfd, "md", F_OK, 0) == 0 ||
+		   /* A partition of an md device: /sys/class/block/NAME is a link into its disk. */
+		   (d->partition && faccessat(dirfd, "../md", F_OK, 0) == 0)) {
+		strcpy(d->stack, "md");
+	}
+}
+
+/* What /sys says. -ENOENT for a device that has gone or holds nothing. */
+static int read_sys(int block, const char *root, const char *name, struct device *d)
+{
+	_cleanup_close_ int dir = openat(block, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char number[32];
+
+	memset(d, 0, sizeof(*d));
+	if (dir < 0)
+		return -errno;
+	if (strlen(name) >= sizeof(d->name) ||
+	    snprintf(d->path, sizeof(d->path), "%s/dev/%s", root, name) >= (int)sizeof(d->path))
+		return -ENAMETOOLONG;
+	strcpy(d->name, name);
+	for (char *p = d->path + strlen(d->path) - strlen(name); *p; p++)
+		if (*p == '!')
+			*p = '/';
+	d->bytes = read_number(dir, "size") * 512;
+	if (d->bytes == 0)
+		return -ENOENT;
+	if (read_attr(dir, "dev", number, sizeof(number)) < 0 ||
+	    sscanf(number, "%u:%u", &d->maj, &d->min) != 2)
+		return -ENOENT;
+	d->start_sector = read_number(dir, "start");
+	d->partition = faccessat(dir, "partition", F_OK, 0) == 0;
+	d->read_only = read_number(dir, "ro") != 0;
+	d->held = !folder_is_empty(dir, "holders");
+	read_stack(dir, d);
+	return 0;
+}
+
+static void copy_value(blkid_probe pr, const char *key, char *out, size_t size)
+{
+	const char *value;
+
+	if (blkid_probe_lookup_value(pr, key, &value, NULL) == 0)
+		snprintf(out, size, "%s", value);
+}
+
+/* Old signatures of another format beside the real one: whose they are only the UUID can tell. */
+static int probe_ambivalent(blkid_probe pr, struct device *d)
+{
+	static char *names[] = {"ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", NULL};
+
+	d->ambivalent = 1;
+	blkid_reset_probe(pr);
+	if (blkid_probe_enable_partitions(pr, 0) < 0 ||
+	    blkid_probe_filter_superblocks_type(pr, BLKID_FLTR_ONLYIN, names) < 0)
+		return -ENOMEM;
+	return blkid_do_probe(pr);
+}
+
+static int probe(struct device *d)
+{
+	_cleanup_close_ int fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_(cleanup_probe) blkid_probe pr = NULL;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	errno = 0;
+	pr = blkid_new_probe();
+	if (!pr || blkid_probe_set_device(pr, fd, 0, 0) < 0)
+		return errno ? -errno : -ENOMEM;
+	blkid_probe_enable_superblocks(pr, 1);
+	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_LABEL | BLKID_SUBLKS_UUID |
+						      BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE);
+	blkid_probe_enable_partitions(pr, 1);
+	blkid_probe_set_partitions_flags(pr, BLKID_PARTS_ENTRY_DETAILS);
+
+	errno = 0;
+	r = blkid_do_safeprobe(pr);
+	if (r == 0)
+		copy_value(pr, "PART_ENTRY_UUID", d->partuuid, sizeof(d->partuuid));
+	if (r == -2)
+		r = probe_ambivalent(pr, d);
+	if (r < 0)
+		return errno ? -errno : -EIO;
+	if (r == 0) {
+		copy_value(pr, "UUID", d->uuid, sizeof(d->uuid));
+		copy_value(pr, "LABEL", d->label, sizeof(d->label));
+		copy_value(pr, "TYPE", d->type, sizeof(d->type));
+		copy_value(pr, "USAGE", d->usage, sizeof(d->usage));
+	}
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strverscmp(((const struct device *)a)->name, ((const struct device *)b)->name);
+}
+
+static int append(struct device_list *l, const struct device *d)
+{
+	struct device *grown = realloc(l->devices, (l->n + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	l->devices = grown;
+	l->devices[l->n++] = *d;
+	return 0;
+}
+
+/* Where that fails, opening the device says so. */
+static void make_node(const struct device *d)
+{
+	if (access(d->path, F_OK) < 0 && errno == ENOENT &&
+	    mknod(d->path, S_IFBLK | 0600, makedev(d->maj, d->min)) < 0)
+		return;
+}
+
+int devices_scan(const char *root, struct device_list *out)
+{
+	_cleanup_(cleanup_device_list) struct device_list l = {0};
+	_cleanup_closedir_ DIR *dir = NULL;
+	char path[4096];
+	struct device d;
+	struct dirent *e;
+
+	if (snprintf(path, sizeof(path), "%s/sys/class/block", root) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	dir = opendir(path);
+	if (!dir)
+		return log_errno(-errno, "open %s", path);
+	while ((e = readdir(dir))) {
+		if (e->d_name[0] == '.' || is_skipped(e->d_name))
+			continue;
+		if (read_sys(dirfd(dir), root, e->d_name, &d) < 0)
+			continue;
+		if (!*root)
+			make_node(&d);
+		/* One disk that does not answer is no reason to lose the others. */
+		d.error = probe(&d);
+		if (d.error)
+			d.uuid[0] = d.label[0] = d.type[0] = d.usage[0] = d.partuuid[0] = '\0';
+		if (append(&l, &d) < 0)
+			return -ENOMEM;
+	}
+	if (l.n)
+		qsort(l.devices, l.n, sizeof(*l.devices), by_name);
+	*out = l;
+	l = (struct device_list){0};
+	return 0;
+}
+
+void device_list_free(struct device_list *l)
+{
+	free(l->devices);
+	*l = (struct device_list){0};
+}
+
+static int is_candidate(const struct device *d)
+{
+	return !d->held && strcmp(d->usage, "raid") != 0 && strcmp(d->usage, "crypto") != 0;
+}
+
+int devices_by_uuid(const struct device_list *l, const char *uuid, const struct device **out)
+{
+	const struct device *found = NULL;
+
+	if (!*uuid)
+		return -ENOENT;
+	for (size_t i = 0; i < l->n; i++) {
+		const struct device *d = &l->devices[i];
+
+		if (!is_candidate(d) || strcasecmp(d->uuid, uuid) != 0)
+			continue;
+		if (found)
+			return -ENOTUNIQ;
+		found = d;
+	}
+	if (!found)
+		return -ENOENT;
+	*out = found;
+	return 0;
+}
+
+int devices_by_label(const struct device_list *l, const char *label, const struct device **out)
+{
+	const struct device *found = NULL;
+
+	if (!*label)
+		return -ENOENT;
+	for (size_t i = 0; i < l->n; i++) {
+		const struct device *d = &l->devices[i];
+
+		if (!is_candidate(d) || strcmp(d->label, label) != 0)
+			continue;
+		if (found)
+			return -ENOTUNIQ;
+		found = d;
+	}
+	if (!found || found->ambivalent)
+		return -ENOENT;
+	*out = found;
+	return 0;
+}
+
+int device_set_read_only(const char *path, int read_only)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || ioctl(fd, BLKROSET, &read_only) < 0)
+		return log_errno(-errno, "set %s %s", path, read_only ? "read-only" : "writable");
+	return 0;
+}
+
+static uint32_t le32_at(const unsigned char *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
+}
+
+static unsigned le16_at(const unsigned char *p)
+{
+	return p[0] | (unsigned)p[1] << 8;
+}
+
+int device_ext4_facts(const char *path, struct ext4_facts *out)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	unsigned char sb[1024];
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = pread(fd, sb, sizeof(sb), EXT_SUPER_OFFSET);
+	if (n < 0)
+		return -errno;
+	if (n < (ssize_t)sizeof(sb) || le16_at(sb + 0x38) != EXT_MAGIC)
+		return -EBADMSG;
+	out->compat = le32_at(sb + 0x5c);
+	out->incompat = le32_at(sb + 0x60);
+	out->ro_compat = le32_at(sb + 0x64);
+	out->needs_recovery = !!(out->incompat & EXT_INCOMPAT_RECOVER);
+	out->clean = (le16_at(sb + 0x3a) & (EXT_STATE_VALID | EXT_STATE_ERROR)) == EXT_STATE_VALID;
+	return 0;
+}
