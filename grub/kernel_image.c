@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The header of a bzImage. */
+#include <errno.h>
+#include <string.h>
+
+#include "grub/kernels.h"
+
+/* Offsets and values of Documentation/arch/x86/boot.rst. */
+#define BOOT_FLAG	0x1fe
+#define MAGIC		0x202
+#define PROTOCOL	0x206
+#define VERSION_POINTER 0x20e
+#define XLOADFLAGS	0x236
+#define HEADER_BYTES	0x238
+#define XLF_KERNEL_64	1
+
+static unsigned read_u16(const unsigned char *p)
+{
+	return (unsigned)p[0] | (unsigned)p[1] << 8;
+}
+
+int kernel_image_version(const void *buf, size_t len, char *version, size_t size)
+{
+	const unsigned char *p = buf;
+	size_t at, n;
+
+	if (len < HEADER_BYTES || read_u16(p + BOOT_FLAG) != 0xaa55 ||
+	    memcmp(p + MAGIC, "HdrS", 4) != 0 || read_u16(p + PROTOCOL) < 0x020c ||
+	    !(p[XLOADFLAGS] & XLF_KERNEL_64) || !read_u16(p + VERSION_POINTER))
+		return -EBADMSG;
+	at = 0x200 + (size_t)read_u16(p + VERSION_POINTER);
+	for (n = 0; at + n < len && p[at + n] > ' ' && p[at + n] < 0x7f; n++)
+		;
+	if (!n || at + n >= len || (p[at + n] && p[at + n] != ' '))
+		return -EBADMSG;
+	if (n >= size)
+		return -ENAMETOOLONG;
+	memcpy(version, p + at, n);
+	version[n] = '\0';
+	return 0;
+}
