@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Children of the workload: unprivileged, with everything fixed that a build could notice. */
+#include "runner/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "results/log.h"
+
+/* PID 1's limits are the kernel's defaults and differ between kernels. */
+static const struct {
+	int resource;
+	struct rlimit limit;
+} limits[] = {
+	{RLIMIT_CORE, {0, 0}},
+	{RLIMIT_STACK, {8 << 20, RLIM_INFINITY}},
+	{RLIMIT_NOFILE, {1024, 4096}},
+	{RLIMIT_NPROC, {65536, 65536}},
+	{RLIMIT_MEMLOCK, {64 << 10, 64 << 10}},
+	{RLIMIT_SIGPENDING, {4096, 4096}},
+	{RLIMIT_MSGQUEUE, {819200, 819200}},
+};
+
+/* The whole environment of a build: what could reach its product is fixed. */
+static char *const environment[] = {
+	"PATH=" SPAWN_PATH,
+	"HOME=" SPAWN_HOME "/home",
+	"TMPDIR=" SPAWN_HOME "/tmp",
+	"LC_ALL=C",
+	"TZ=UTC",
+	"KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 1970",
+	"KBUILD_BUILD_USER=recount",
+	"KBUILD_BUILD_HOST=recount",
+	"KBUILD_BUILD_VERSION=1",
+	NULL,
+};
+
+int64_t spawn_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Touches nothing when the folder is there: this runs before every trial, on a clean arena. */
+static int make_owned(const char *path, unsigned uid)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -errno;
+	if (lstat(path, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return st.st_uid == uid || lchown(path, uid, uid) == 0 ? 0 : -errno;
+}
+
+int spawn_make_home(const char *arena_dir, unsigned uid)
+{
+	static const char *const folders[] = {".recount", ".recount/home", ".recount/tmp"};
+	char path[PATH_MAX];
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		snprintf(path, sizeof(path), "%s/%s", arena_dir, folders[i]);
+		r = make_owned(path, uid);
+		if (r < 0)
+			return log_errno(r, "make %s", path);
+	}
+	return 0;
+}
+
+static int set_oom_score_adj(int value)
+{
+	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", value);
+
+	if (fd < 0 || write(fd, text, n) != n)
+		return -errno;
+	return 0;
+}
+
+int spawn_become(const struct spawn_user *user)
+{
+	struct sched_param normal = {0};
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (setrlimit(limits[i].resource, &limits[i].limit))
+			return -errno;
+	umask(user->umask);
+	r = set_oom_score_adj(user->oom_score_adj);
+	if (r < 0)
+		return r;
+	if (sched_setscheduler(0, SCHED_OTHER, &normal) || setpriority(PRIO_PROCESS, 0, user->nice))
+		return -errno;
+	/* A kernel without network namespaces has only the loopback that was brought up. */
+	if (unshare(CLONE_NEWNET) && errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (setgroups(0, NULL) || setresgid(user->uid, user->uid, user->uid) ||
+	    setresuid(user->uid, user->uid, user->uid) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	return 0;
+}
+
+static int child_streams(int err_fd)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+	    dup2(err_fd < 0 ? null : err_fd, STDERR_FILENO) < 0)
+		return -errno;
+	if (null > STDERR_FILENO)
+		close(null);
+	return 0;
+}
+
+static void default_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* @ready is closed when nothing but the exec is left to do. */
+static void child(const struct spawn *s, int ready, int gate)
+{
+	int r;
+	char byte;
+
+	setpgid(0, 0);
+	r = child_streams(s->err_fd);
+	default_signals();
+	if (r == 0 && s->chroot_dir) {
+		/* oom_score_adj needs a /proc, which the chroot has as well. */
+		if (chroot(s->chroot_dir))
+			r = -errno;
+	}
+	if (r == 0 && chdir(s->dir ? s->dir : "/"))
+		r = -errno;
+	if (r == 0)
+		r = spawn_become(s->user);
+	if (r == 0) {
+		close(ready);
+		while (read(gate, &byte, 1) < 0 && errno == EINTR)
+			;
+		environ = (char **)environment;
+		execvp(s->argv[0], s->argv);
+		r = -errno;
+	}
+	dprintf(STDERR_FILENO, "recount: cannot run %s in %s: %s\n", s->argv[0],
+		s->dir ? s->dir : "/", strerror(-r));
+	_exit(127);
+}
+
+int spawn_prepare(struct spawn *s)
+{
+	_cleanup_close_ int gate_read = -1, gate_write = -1, ready_read = -1, ready_write = -1;
+	int gate[2], ready[2];
+	char byte;
+
+	if (pipe2(gate, O_CLOEXEC))
+		return -errno;
+	gate_read = gate[0];
+	gate_write = gate[1];
+	if (pipe2(ready, O_CLOEXEC))
+		return -errno;
+	ready_read = ready[0];
+	ready_write = ready[1];
+	s->pid = fork();
+	if (s->pid < 0)
+		return -errno;
+	if (s->pid == 0) {
+		close(gate_write);
+		child(s, ready_write, gate_read);
+	}
+	close(TAKE_FD(ready_write));
+	while (read(ready_read, &byte, 1) < 0 && errno == EINTR)
+		;
+	s->gate_fd = TAKE_FD(gate_write);
+	return 0;
+}
+
+void spawn_go(struct spawn *s)
+{
+	close(s->gate_fd);
+	s->gate_fd = -1;
+}
+
+int spawn_wait(pid_t pid, int64_t deadline_ns, int slice_ms, void (*alive)(void *), void *arg,
+	       int *status, struct rusage *usage)
+{
+	sigset_t chld;
+	int64_t left;
+	struct timespec timeout;
+	pid_t got;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &chld, NULL))
+		return -errno;
+	for (;;) {
+		got = wait4(pid, status, WNOHANG, usage);
+		if (got == pid)
+			return 0;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		left = deadline_ns - spawn_now_ns();
+		if (left <= 0)
+			return -ETIMEDOUT;
+		if (alive && left > slice_ms * INT64_C(1000000))
+			left = slice_ms * INT64_C(1000000);
+		timeout.tv_sec = left / 1000000000;
+		timeout.tv_nsec = left % 1000000000;
+		if (sigtimedwait(&chld, NULL, &timeout) < 0 && errno == EAGAIN && alive)
+			alive(arg);
+	}
+}
+
+int spawn_run(struct spawn *s, int64_t timeout_ms, int *status, struct rusage *usage)
+{
+	int64_t deadline = spawn_now_ns() + timeout_ms * INT64_C(1000000);
+	int r = spawn_prepare(s);
+
+	if (r < 0)
+		return r;
+	spawn_go(s);
+	r = spawn_wait(s->pid, deadline, 0, NULL, NULL, status, usage);
+	if (r == -ETIMEDOUT) {
+		kill(-s->pid, SIGKILL);
+		waitpid(s->pid, status, 0);
+	}
+	if (r < 0)
+		return r;
+	return WIFEXITED(*status) && WEXITSTATUS(*status) == 0 ? 0 : -ECHILD;
+}

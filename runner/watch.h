@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The page that PID 1 and its worker share: signs of life and deadlines. The worker writes, PID 1
+ * reads; neither ever waits for the other.
+ */
+#ifndef RECOUNT_RUNNER_WATCH_H
+#define RECOUNT_RUNNER_WATCH_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "runner/spawn.h"
+
+/* A worker that has not answered for this long is stuck … */
+#define WATCH_SILENCE_MS 120000
+/* … and gets this long before the machine is rebooted over its head. */
+#define WATCH_GRACE_MS 30000
+/* While it waits for a build or a load, the worker answers this often. PID 1 looks as often, so
+ * that a timed region sees two wake-ups of ours per 30 s. */
+#define WATCH_SLICE_MS 30000
+
+struct watch {
+	_Atomic int64_t answered_ns; /* CLOCK_MONOTONIC of the worker's last sign of life */
+	_Atomic int64_t deadline_ns; /* the running step must have ended by then; 0: none */
+};
+
+/* A sign of life; fit for spawn_wait()'s callback. */
+static inline void watch_answer(void *watch)
+{
+	struct watch *w = watch;
+
+	atomic_store(&w->answered_ns, spawn_now_ns());
+}
+
+#endif

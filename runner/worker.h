@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The boot steps of recount-init, from loading modules to the next one-shot. Runs as a child of
+ * PID 1, which watches it; may block anywhere.
+ */
+#ifndef RECOUNT_RUNNER_WORKER_H
+#define RECOUNT_RUNNER_WORKER_H
+
+#include "runner/watch.h"
+
+/* Serves the boot. 0, or -errno when it gave up; in both cases the machine is to be rebooted, and
+ * if nothing was armed it comes home to its own default. */
+int worker_run(struct watch *watch) _must_check_;
+
+#endif
