@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The verbs check and plan: both look at everything and change nothing. */
+#include <errno.h>
+#include <time.h>
+
+#include "results/log.h"
+#include "runner/check.h"
+#include "runner/planner.h"
+
+struct view { /* the machine, and what of its store could be read */
+	struct machine *machine;
+	struct store *store;	   /* NULL: cannot be read */
+	struct prepared *prepared; /* NULL: nothing, or not known */
+};
+
+static int open_view(const struct options *o, struct view *v)
+{
+	int r = machine_read(o, &v->machine);
+
+	if (r < 0)
+		return r;
+	if (!machine_may_open_store(v->machine))
+		return 0;
+	r = machine_peek_store(v->machine, &v->store);
+	if (r < 0)
+		return r;
+	r = prepared_load(v->store, &v->prepared);
+	if (r < 0 && r != -ENOENT)
+		log_errno(r, "read prepared/manifest.json on the store (recount prepare writes a "
+			     "new one)");
+	return 0;
+}
+
+static int close_view(struct view *v)
+{
+	int r = v->store ? machine_close_store(v->store) : 0;
+
+	prepared_free(v->prepared);
+	machine_free(v->machine);
+	return r;
+}
+
+int verb_check(const struct options *o)
+{
+	struct view v = {0};
+	unsigned obstacles = 0;
+	int r = open_view(o, &v);
+
+	if (r == 0) {
+		if (v.store)
+			obstacles = check_active(stdout, v.store);
+		obstacles += check_machine(stdout, o, v.machine, v.store, v.prepared);
+	}
+	if (close_view(&v) < 0 || r < 0)
+		return EXIT_FAILED;
+	return obstacles ? EXIT_REFUSED : EXIT_DONE;
+}
+
+static int print_plan(const struct options *o, const struct view *v)
+{
+	_cleanup_(cleanup_plan) struct plan *plan = NULL;
+	time_t now = time(NULL);
+	struct tm tm;
+	char id[STORE_ID];
+	int r;
+
+	if (check_machine(NULL, o, v->machine, v->store, v->prepared)) {
+		log_info("no plan: recount check tells more");
+		return EXIT_REFUSED;
+	}
+	if (!v->prepared) {
+		log_info("no plan: what is prepared cannot be read (run recount as root, on the "
+			 "machine itself)");
+		return EXIT_REFUSED;
+	}
+	/* `start` gives the id; it makes no difference to the rest. */
+	strftime(id, sizeof(id), "%Y-%m-%d-a", localtime_r(&now, &tm));
+	r = planner_draw(o, v->machine, v->prepared, id, &plan);
+	if (r < 0)
+		return r == -EINVAL ? EXIT_REFUSED : EXIT_FAILED;
+	planner_print(stdout, plan);
+	return EXIT_DONE;
+}
+
+int verb_plan(const struct options *o)
+{
+	struct view v = {0};
+	int r = open_view(o, &v), code = EXIT_FAILED;
+
+	if (r == 0)
+		code = print_plan(o, &v);
+	return close_view(&v) < 0 ? EXIT_FAILED : code;
+}

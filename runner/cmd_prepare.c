@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The verb prepare: a tree in the arena, and the proof that it builds the same twice. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "initramfs/mounts.h"
+#include "results/digest.h"
+#include "results/log.h"
+#include "runner/amount.h"
+#include "runner/check.h"
+#include "runner/command.h"
+#include "runner/spawn.h"
+#include "runner/target.h"
+#include "runner/toolchain.h"
+#include "runner/tree.h"
+
+#define BUILD_UID	 65534 /* nobody */
+#define CLEAN_TIMEOUT_MS (10 * 60 * INT64_C(1000))
+#define BUILD_TIMEOUT_MS (24 * 3600 * INT64_C(1000))
+#define TAIL_BYTES	 4096
+#define TAIL_LINES	 20
+
+struct job {
+	const struct options *o;
+	const struct machine *m;
+	struct prepared *p;
+	struct spawn_user user;
+	char dir[PATH_MAX]; /* the tree, in the mounted arena */
+};
+
+static void print_tail(int fd)
+{
+	char text[TAIL_BYTES + 1];
+	off_t size = lseek(fd, 0, SEEK_END);
+	ssize_t n = pread(fd, text, TAIL_BYTES, size > TAIL_BYTES ? size - TAIL_BYTES : 0);
+	unsigned lines = 0;
+
+	if (n <= 0)
+		return;
+	text[n] = '\0';
+	for (ssize_t i = n - 1; i > 0; i--)
+		if (text[i - 1] == '\n' && ++lines == TAIL_LINES) {
+			memmove(text, text + i, (size_t)(n - i) + 1);
+			break;
+		}
+	fputs(text, stderr);
+}
+
+/* Runs a command of the workload as the trials will; its last complaints are printed when it fails.
+ */
+static int run(struct job *j, char *const *argv, int64_t timeout_ms, int64_t *wall_ns)
+{
+	/* A file of the arena: a build may complain more than memory holds. */
+	_cleanup_close_ int errors = open(ARENA_DIR, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct spawn s = {.dir = j->dir, .argv = argv, .user = &j->user, .err_fd = errors};
+	struct rusage usage;
+	int64_t start;
+	int status, r;
+
+	if (errors < 0)
+		return log_errno(-errno, "make a file in the arena");
+	start = spawn_now_ns();
+	r = spawn_run(&s, timeout_ms, &status, &usage);
+	if (wall_ns)
+		*wall_ns = spawn_now_ns() - start;
+	if (r == 0)
+		return 0;
+	print_tail(errors);
+	if (r != -ECHILD)
+		return log_errno(r, "run %s", argv[0]);
+	log_info("refused: %s in %s failed; the lines above are its last ones", argv[0],
+		 j->p->workload.dir);
+	return -EINVAL;
+}
+
+static int run_build(struct job *j, int64_t *wall_ns)
+{
+	char *const *build = j->p->workload.build;
+	_cleanup_free_ char **argv = NULL;
+	char jobs[16];
+	size_t n = 0;
+
+	while (build[n])
+		n++;
+	argv = calloc(n + 2, sizeof(*argv));
+	if (!argv)
+		return -ENOMEM;
+	snprintf(jobs, sizeof(jobs), "-j%u", j->p->jobs);
+	argv[0] = build[0];
+	argv[1] = jobs;
+	for (size_t i = 1; i < n; i++)
+		argv[i + 1] = build[i];
+	return run(j, argv, BUILD_TIMEOUT_MS, wall_ns);
+}
+
+static int has_file(const struct job *j, const char *folder, const char *name)
+{
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s/%s", j->dir, folder, name);
+	return access(path, F_OK) == 0;
+}
+
+/* A file becomes .config and is completed; a word is a make target. */
+static int configure(struct job *j)
+{
+	const char *config = j->o->config;
+	char target[PATH_MAX + 16];
+	char owner[32];
+	char *copy[] = {"cp", "--", (char *)config, target, NULL};
+	char *own[] = {"chown", owner, target, NULL};
+	char *complete[] = {"make", "olddefconfig", NULL};
+	char *make[] = {"make", (char *)config, NULL};
+	struct stat st;
+	int r;
+
+	if (stat(config, &st) || !S_ISREG(st.st_mode)) {
+		log_info("make %s", config);
+		return run(j, make, CLEAN_TIMEOUT_MS, NULL);
+	}
+	snprintf(target, sizeof(target), "%s/.config", j->dir);
+	snprintf(owner, sizeof(owner), "%u:%u", j->p->build_uid, j->p->build_uid);
+	r = command_run(copy);
+	if (r == 0)
+		r = command_run(own);
+	return r < 0 ? r : run(j, complete, CLEAN_TIMEOUT_MS, NULL);
+}
+
+static int bring_tree(struct job *j)
+{
+	struct plan_workload *w = &j->p->workload;
+	const char *target = j->o->target ? j->o->target : "vmlinux", *why;
+	int r;
+
+	r = target_parse(target, j->o->product, w, &why);
+	if (r == -EINVAL)
+		log_info("--target %s: %s", target, why);
+	if (r < 0)
+		return r;
+	r = tree_bring(j->o->tree, ARENA_DIR, j->p->build_uid, &w->dir);
+	if (r < 0)
+		return r;
+	snprintf(j->dir, sizeof(j->dir), ARENA_DIR "/%s", w->dir);
+	if (!has_file(j, target_is_part(target) ? w->build[2] : ".", "Makefile")) {
+		log_info("refused: there is no Makefile in %s%s%s; is it a source tree?", w->dir,
+			 target_is_part(target) ? "/" : "",
+			 target_is_part(target) ? w->build[2] : "");
+		return -EINVAL;
+	}
+	r = j->o->config ? configure(j) : 0;
+	if (r < 0)
+		return r;
+	if (!target_is_part(target) && !has_file(j, ".", ".config")) {
+		log_info("refused: there is no .config in %s; --config defconfig makes one, "
+			 "--config "
+			 "FILE takes yours",
+			 w->dir);
+		return -EINVAL;
+	}
+	w->name = strdup("kernel");
+	return w->name ? 0 : -ENOMEM;
+}
+
+static int drop_caches(void)
+{
+	_cleanup_close_ int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+
+	sync();
+	if (fd < 0 || write(fd, "3", 1) != 1)
+		return log_errno(-errno, "drop the page cache");
+	return 0;
+}
+
+static int hash_product(const struct job *j, char hex[PLAN_SHA256])
+{
+	char path[PATH_MAX * 2];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", j->dir, j->p->workload.product);
+	r = digest_product(path, hex);
+	if (r == -ENOENT) {
+		log_info(
+			"refused: the build left no %s (or no object files in it); --product names "
+			"what it makes",
+			j->p->workload.product);
+		return -EINVAL;
+	}
+	return r < 0 ? log_errno(r, "hash %s", path) : 0;
+}
+
+/* The first build also makes what `make clean` keeps; so the second is the one to time, and the
+ * tree's hash is taken between them. */
+static int build_twice(struct job *j)
+{
+	struct plan_workload *w = &j->p->workload;
+	char first[PLAN_SHA256], duration[AMOUNT_BYTES];
+	int r;
+
+	log_info("building %s, to see that it builds", w->dir);
+	r = run(j, w->clean, CLEAN_TIMEOUT_MS, NULL);
+	if (r == 0)
+		r = run_build(j, &w->build_ns);
+	if (r == 0)
+		r = hash_product(j, first);
+	if (r < 0)
+		return r;
+	amount_duration(duration, w->build_ns);
+	log_info("it does, in %s; building again, cold", duration);
+	r = run(j, w->clean, CLEAN_TIMEOUT_MS, NULL);
+	if (r < 0)
+		return r;
+	r = digest_tree(j->dir, w->tree_sha256);
+	if (r < 0)
+		return log_errno(r, "hash the tree %s", j->dir);
+	r = drop_caches();
+	if (r == 0)
+		r = run_build(j, &w->build_ns);
+	if (r == 0)
+		r = hash_product(j, w->product_sha256);
+	if (r < 0)
+		return r;
+	if (strcmp(first, w->product_sha256)) {
+		log_info("refused: %s differs between two builds, so that no trial could be "
+			 "checked:\n"
+			 "  %s\n  %s",
+			 w->product, first, w->product_sha256);
+		return -EINVAL;
+	}
+	amount_duration(duration, w->build_ns);
+	log_info("%s cold, -j%u; the product is the same", duration, j->p->jobs);
+	return 0;
+}
+
+/* recount-init has /tmp on the arena; this process alone sees it so. */
+static int with_own_tmp(struct job *j)
+{
+	int r = spawn_make_home(ARENA_DIR, j->p->build_uid), r2;
+
+	if (r < 0)
+		return r;
+	if (mount(SPAWN_HOME "/tmp", "/tmp", NULL, MS_BIND, NULL))
+		return log_errno(-errno, "bind " SPAWN_HOME "/tmp to /tmp");
+	r = build_twice(j);
+	r2 = unmount_dir("/tmp");
+	return r < 0 ? r : r2;
+}
+
+static int prepare(struct job *j)
+{
+	int r;
+
+	r = toolchain_read(j->m, &j->p->toolchain, &j->p->n_toolchain);
+	if (r < 0)
+		return r == -EXDEV || r == -ENOENT ? -EINVAL : r;
+	/* tree_bring() runs with the arena's folders alone; builds of --config want HOME, too. */
+	r = spawn_make_home(ARENA_DIR, j->p->build_uid);
+	if (r == 0)
+		r = bring_tree(j);
+	return r < 0 ? r : with_own_tmp(j);
+}
+
+static int in_arena(struct job *j)
+{
+	int r = machine_mount_arena(j->m), r2;
+
+	if (r < 0)
+		return r;
+	r = prepare(j);
+	r2 = machine_unmount_arena();
+	return r < 0 ? r : r2;
+}
+
+static int save(const struct machine *m, const struct prepared *p)
+{
+	struct store *s;
+	int r = machine_open_store(m, &s), r2;
+
+	if (r < 0)
+		return r;
+	r = prepared_save(s, p);
+	if (r < 0)
+		log_errno(r, "write prepared/manifest.json on the store");
+	r2 = machine_close_store(s);
+	return r < 0 ? r : r2;
+}
+
+/* Is the machine fit for a preparation? Exit code. */
+static int check(const struct options *o, const struct machine *m)
+{
+	struct findings f = {NULL, 0, 0};
+	struct store *s;
+	unsigned active;
+
+	if (geteuid() != 0) {
+		log_info("refused: run this as root (sudo recount prepare …)");
+		return EXIT_REFUSED;
+	}
+	check_partitions(&f, o, m, 0, 0);
+	if (f.obstacles)
+		return EXIT_REFUSED;
+	if (machine_peek_store(m, &s) < 0)
+		return EXIT_FAILED;
+	active = check_active(NULL, s);
+	if (machine_close_store(s) < 0)
+		return EXIT_FAILED;
+	return active ? EXIT_REFUSED : EXIT_DONE;
+}
+
+int verb_prepare(const struct options *o)
+{
+	_cleanup_(cleanup_machine) struct machine *m = NULL;
+	_cleanup_(cleanup_prepared) struct prepared *p = calloc(1, sizeof(*p));
+	struct job j = {.o = o, .p = p};
+	int r, code;
+
+	if (*o->root || !o->tree) {
+		log_info(*o->root ? "prepare works on the running machine only, not with --root"
+				  : "say which tree: recount prepare --tree SRC");
+		return EXIT_USAGE;
+	}
+	if (!p || machine_read(o, &m) < 0)
+		return EXIT_FAILED;
+	code = check(o, m);
+	if (code != EXIT_DONE)
+		return code;
+	j.m = m;
+	p->jobs = o->jobs ? o->jobs : m->cpus;
+	p->build_uid = BUILD_UID;
+	p->arena_uuid = strdup(m->arena->uuid);
+	j.user = (struct spawn_user){.uid = BUILD_UID, .umask = 022};
+	r = p->arena_uuid ? in_arena(&j) : -ENOMEM;
+	if (r == 0)
+		r = save(m, p);
+	if (r < 0)
+		return r == -EINVAL ? EXIT_REFUSED : EXIT_FAILED;
+	printf("prepared %s; next: recount check\n", p->workload.dir);
+	return EXIT_DONE;
+}

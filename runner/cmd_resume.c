@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* recount resume: goes on with a campaign that was stopped, or that waits for a person. */
+#include <errno.h>
+#include <string.h>
+
+#include "initramfs/cmdline.h"
+#include "results/digest.h"
+#include "results/log.h"
+#include "runner/check.h"
+#include "runner/install.h"
+#include "runner/launch.h"
+#include "runner/settle.h"
+
+#define RESUMES_MAX 99 /* of one attempt */
+
+/* 1 unfinished, 0 over; what cannot be read counts as over. */
+static int is_unfinished(struct store *s, const char *id)
+{
+	_cleanup_(cleanup_plan) struct plan *plan = NULL;
+	_cleanup_(cleanup_campaign) struct campaign *c = NULL;
+	unsigned boot, attempt;
+
+	if (store_plan(s, id, &plan, NULL, NULL) < 0 || campaign_load(s, plan, NULL, &c) < 0)
+		return 0;
+	return campaign_open_attempt(c, &boot, &attempt) ||
+	       campaign_next(c, &boot, &attempt) == CAMPAIGN_BOOT;
+}
+
+/* The campaign named, else the active one, else the newest that is unfinished. */
+static int choose(struct store *s, const char *wanted, char id[STORE_ID])
+{
+	char **ids = NULL, active[STORE_ID] = "";
+	size_t n = 0;
+	int r = store_active(s, active);
+
+	if (r == 0 && wanted && strcmp(wanted, active) != 0) {
+		log_info("%s is active; recount stop first", active);
+		return -EBUSY;
+	}
+	if (r == 0 || wanted) {
+		if (snprintf(id, STORE_ID, "%s", wanted ? wanted : active) >= STORE_ID)
+			return log_errno(-ENAMETOOLONG, "find campaign %s", wanted);
+		return 0;
+	}
+	r = store_campaigns(s, &ids, &n);
+	if (r < 0)
+		return log_errno(r, "list the campaigns");
+	r = -ENOENT;
+	for (size_t i = n; r < 0 && i-- > 0;) {
+		if (!is_unfinished(s, ids[i]))
+			continue;
+		snprintf(id, STORE_ID, "%s", ids[i]);
+		r = 0;
+	}
+	store_names_free(ids, n);
+	if (r < 0)
+		log_info("no campaign on the store is unfinished; recount start begins one");
+	return r;
+}
+
+static int is_same(const struct machine *m, const char *path, const char *sha256)
+{
+	char full[4096], now[PLAN_SHA256];
+	int r;
+
+	snprintf(full, sizeof(full), "%s%s", m->root, path);
+	r = digest_file(full, now);
+	if (r < 0)
+		log_errno(r, "read %s", full);
+	else if (strcmp(now, sha256) != 0)
+		log_info("%s has changed since the plan was made", full);
+	else
+		return 1;
+	return 0;
+}
+
+/* Figures of two kernels or compilers under one name would be worse than none. */
+static int is_unchanged(const struct machine *m, const struct plan *plan)
+{
+	int same = 1;
+	size_t i;
+
+	for (i = 0; i < plan->n_entries; i++)
+		same &= is_same(m, plan->entries[i].kernel, plan->entries[i].kernel_sha256);
+	for (i = 0; i < plan->n_toolchain; i++)
+		same &= is_same(m, plan->toolchain[i].name, plan->toolchain[i].value);
+	if (!same)
+		log_info("refused: this campaign cannot go on with other files; recount start "
+			 "begins a new one");
+	return same;
+}
+
+/* The names of the plan's loads as --loads would have them. Owned by caller, free(). */
+static char *join_loads(const struct plan *plan)
+{
+	char *text = NULL;
+	size_t len, i;
+	FILE *f = open_memstream(&text, &len);
+
+	for (i = 0; f && i < plan->n_loads; i++)
+		fprintf(f, "%s%s", i ? "," : "", plan->loads[i].name);
+	if (f)
+		fclose(f);
+	return text;
+}
+
+/* Checks for what this plan needs, not for a new one's defaults. Exit code. */
+static int check(const struct options *given, const struct machine *m, struct store *s,
+		 const struct plan *plan)
+{
+	_cleanup_free_ char *loads = join_loads(plan);
+	struct prepared *prepared = NULL;
+	struct options o = *given;
+	char token[RECORD_TOKEN];
+	unsigned obstacles;
+	int r;
+
+	if (m->cmdline && cmdline_get(m->cmdline, "recount.token", token, sizeof(token)) == 0) {
+		log_info("this is one of recount's own boots: reboot into the machine's default "
+			 "first");
+		return EXIT_REFUSED;
+	}
+	r = prepared_load(s, &prepared);
+	if (r < 0 && r != -ENOENT)
+		log_errno(r, "read prepared/manifest.json on the store");
+	o.loads = loads;
+	o.rounds = plan->rounds_max;
+	obstacles = check_machine(NULL, &o, m, s, prepared);
+	prepared_free(prepared);
+	return obstacles ? EXIT_REFUSED : EXIT_DONE;
+}
+
+/* What to arm, as the referee would find; but a person who says `resume` has come already. */
+static int find_next(struct settle *s, const struct machine *m, unsigned *boot, unsigned *attempt)
+{
+	struct referee_finding finding = {0};
+	enum referee_step step;
+	int r = settle_load(s);
+
+	if (r == 0)
+		r = settle_open(s, "", &finding);
+	if (r < 0)
+		return r;
+	step = settle_next(s, &finding, m->uname, 1, boot, attempt);
+	if (step == REFEREE_ARM && finding.verdict == REFEREE_REARM)
+		return settle_rearmed(s, *boot, *attempt, RESUMES_MAX);
+	if (step == REFEREE_ARM)
+		return 0;
+	if (step == REFEREE_COMPLETE)
+		log_info("%s is complete: recount report %s", s->plan->id, s->plan->id);
+	else
+		log_info("%s cannot go on: it %s", s->plan->id, referee_why(step));
+	return -ECANCELED;
+}
+
+/* Exit code. */
+static int go_on(const struct options *o, const struct machine *m, struct launch *l)
+{
+	_cleanup_(settle_clear) struct settle settle = {
+		.store = l->store,
+		.store_dir = STORE_DIR,
+		.root = m->root,
+		.plan = l->plan,
+		.plan_sha256 = l->plan_sha256,
+	};
+	_cleanup_free_ void *archive = NULL;
+	int r;
+
+	if (!is_unchanged(m, l->plan))
+		return EXIT_REFUSED;
+	r = launch_confirm(o, o->no_reboot ? "Install and arm it?" : "Reboot now?");
+	if (r == -ENOTTY)
+		return EXIT_REFUSED;
+	if (r <= 0)
+		return -1;
+	r = find_next(&settle, m, &l->boot, &l->attempt);
+	if (r < 0)
+		return r == -ECANCELED ? EXIT_REFUSED : EXIT_FAILED;
+	if (install_archive_build(&archive, &l->archive_len) < 0)
+		return EXIT_FAILED;
+	l->archive = archive;
+	return launch_install(l, NULL) < 0 ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* Exit code, or -1: the person said no. */
+static int resume(const struct options *o, const struct machine *m, struct store *s,
+		  char id[STORE_ID])
+{
+	_cleanup_(cleanup_plan) struct plan *plan = NULL;
+	char sha256[PLAN_SHA256];
+	struct launch l = {.options = o, .machine = m, .store = s, .plan_sha256 = sha256};
+	const char *why = NULL;
+	int r;
+
+	if (choose(s, o->n_args ? o->args[0] : NULL, id) < 0)
+		return EXIT_REFUSED;
+	r = store_plan(s, id, &plan, sha256, &why);
+	if (r < 0) {
+		log_errno(r, "read the plan of %s%s%s", id, why ? ": " : "", why ? why : "");
+		return EXIT_REFUSED;
+	}
+	r = check(o, m, s, plan);
+	if (r != EXIT_DONE)
+		return r;
+	l.plan = plan;
+	printf("campaign %s goes on\n", id);
+	return go_on(o, m, &l);
+}
+
+int verb_resume(const struct options *o)
+{
+	_cleanup_(cleanup_machine) struct machine *m = NULL;
+	struct store *s = NULL;
+	char id[STORE_ID];
+	int code;
+
+	if (machine_read(o, &m) < 0)
+		return EXIT_FAILED;
+	if (!machine_may_open_store(m)) {
+		check_machine(NULL, o, m, NULL, NULL);
+		log_info("refused; nothing was changed");
+		return EXIT_REFUSED;
+	}
+	if (machine_open_store(m, &s) < 0)
+		return EXIT_FAILED;
+	code = resume(o, m, s, id);
+	if (machine_close_store(s) < 0)
+		return EXIT_FAILED;
+	if (code < 0) {
+		printf("nothing was changed\n");
+		return EXIT_DONE;
+	}
+	return code == EXIT_DONE ? launch_reboot(o, id) : code;
+}

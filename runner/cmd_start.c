@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* recount start: check, plan, agree, install, arm, reboot. */
+#include <errno.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "results/digest.h"
+#include "results/log.h"
+#include "runner/amount.h"
+#include "runner/check.h"
+#include "runner/install.h"
+#include "runner/launch.h"
+#include "runner/planner.h"
+
+#define IDS_A_DAY 26
+
+/* The first of 2026-11-30-a, -b … that is not in the store. */
+static int free_id(struct store *s, char id[STORE_ID])
+{
+	char **ids = NULL, day[16];
+	size_t n = 0, i;
+	time_t now = time(NULL);
+	struct tm tm;
+	int r, letter;
+
+	r = store_campaigns(s, &ids, &n);
+	if (r < 0)
+		return log_errno(r, "list the campaigns");
+	strftime(day, sizeof(day), "%Y-%m-%d", localtime_r(&now, &tm));
+	r = -EBUSY;
+	for (letter = 0; r < 0 && letter < IDS_A_DAY; letter++) {
+		snprintf(id, STORE_ID, "%s-%c", day, 'a' + letter);
+		for (i = 0; i < n && strcmp(ids[i], id) != 0; i++)
+			;
+		if (i == n)
+			r = 0;
+	}
+	store_names_free(ids, n);
+	return r < 0 ? log_errno(r, "name a campaign: the store has %d of %s", IDS_A_DAY, day) : 0;
+}
+
+static int is_compared(const struct plan *plan, const struct plan_entry *e)
+{
+	size_t i;
+
+	for (i = 0; i < plan->n_boots; i++)
+		if (plan->boots[i].round > 0 && !strcmp(plan->boots[i].entry, e->label))
+			return 1;
+	return 0;
+}
+
+static void end_of_day_text(int64_t ns, char text[32])
+{
+	time_t end = time(NULL) + ns / INT64_C(1000000000);
+	struct tm tm;
+
+	strftime(text, 32, ns > INT64_C(86400000000000) ? "%Y-%m-%d %H:%M" : "%H:%M",
+		 localtime_r(&end, &tm));
+}
+
+static void print_summary(const struct plan *plan)
+{
+	unsigned kernels = 0, trials = 0, boots = 0;
+	char length[AMOUNT_BYTES], end[32];
+	size_t i;
+
+	for (i = 0; i < plan->n_entries; i++)
+		if (is_compared(plan, &plan->entries[i]) && !plan->entries[i].twin_of)
+			kernels++;
+	for (i = 0; i < plan->n_boots; i++) {
+		if (plan->boots[i].round == 0)
+			continue;
+		boots++;
+		trials += plan->boots[i].n_trials;
+	}
+	printf("campaign %s: %u kernel%s", plan->id, kernels, kernels == 1 ? "" : "s");
+	for (i = 0; i < plan->n_entries; i++)
+		if (plan->entries[i].twin_of)
+			printf(" + twin of %s", plan->entries[i].twin_of);
+	printf(", %u round%s, %zu load%s = %u trials in %u boots (+1 trial boot)\n",
+	       plan->rounds_max, plan->rounds_max == 1 ? "" : "s", plan->n_loads,
+	       plan->n_loads == 1 ? "" : "s", trials, boots);
+	amount_duration(length, planner_estimate_ns(plan));
+	end_of_day_text(planner_estimate_ns(plan), end);
+	printf("about %s; ends about %s. Ctrl-C now, or `recount stop` at any normal boot, leaves "
+	       "the machine as it is.\n",
+	       length, end);
+}
+
+/* Checks and draws with the store read-only: a refusal has changed nothing. Exit code. */
+static int draw(const struct options *o, const struct machine *m, struct plan **plan)
+{
+	struct prepared *prepared = NULL;
+	struct store *s = NULL;
+	char id[STORE_ID];
+	unsigned obstacles = 0;
+	int r, code = EXIT_REFUSED;
+
+	if (machine_may_open_store(m)) {
+		r = machine_peek_store(m, &s);
+		if (r < 0)
+			return EXIT_REFUSED;
+		r = prepared_load(s, &prepared);
+		if (r < 0 && r != -ENOENT)
+			log_errno(r, "read prepared/manifest.json on the store");
+		obstacles = check_active(NULL, s);
+	}
+	obstacles += check_machine(NULL, o, m, s, prepared);
+	if (obstacles || !s || !prepared) {
+		log_info("refused; nothing was changed. `recount check` tells all");
+	} else if (free_id(s, id) == 0) {
+		r = planner_draw(o, m, prepared, id, plan);
+		if (r == 0)
+			code = EXIT_DONE;
+		else if (r != -EINVAL)
+			code = EXIT_FAILED;
+	}
+	prepared_free(prepared);
+	if (s && machine_close_store(s) < 0 && code == EXIT_DONE)
+		code = EXIT_FAILED;
+	return code;
+}
+
+static int has_space(const struct plan *plan, size_t archive_len)
+{
+	uint64_t need = launch_store_bytes(plan, archive_len), there;
+	char need_text[AMOUNT_BYTES], there_text[AMOUNT_BYTES];
+	struct statvfs fs;
+
+	if (statvfs(STORE_DIR, &fs))
+		return log_errno(-errno, "ask for the store's free space");
+	there = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (there >= need)
+		return 1;
+	amount_size(need_text, need);
+	amount_size(there_text, there);
+	log_info("the store has %s free and this plan can need %s: plan fewer rounds, or take old "
+		 "campaigns off the store",
+		 there_text, need_text);
+	return 0;
+}
+
+/* Writes the plan down and launches it; a failure leaves neither. */
+static int launch(struct launch *l, const char *json, size_t json_len)
+{
+	char path[256], active[STORE_ID];
+	int r, arming = 0;
+
+	r = store_active(l->store, active);
+	if (r != -ENOENT) {
+		log_info("another campaign is active; see recount status, recount stop");
+		return -EBUSY;
+	}
+	snprintf(path, sizeof(path), "campaigns/%s/plan.json", l->plan->id);
+	r = store_put(l->store, path, json, json_len);
+	if (r < 0)
+		return log_errno(r, "write %s on the store", path);
+	r = launch_install(l, &arming);
+	if (r == 0 || arming)
+		return r;
+	if (store_remove(l->store, path) == 0) {
+		snprintf(path, sizeof(path), STORE_DIR "/campaigns/%s", l->plan->id);
+		rmdir(path);
+	}
+	return r;
+}
+
+/* Exit code. */
+static int set_off(const struct options *o, const struct machine *m, const struct plan *plan)
+{
+	_cleanup_free_ void *archive = NULL;
+	_cleanup_free_ char *json = NULL;
+	struct launch l = {.options = o, .machine = m, .plan = plan, .boot = 0, .attempt = 1};
+	char sha256[PLAN_SHA256];
+	size_t json_len;
+	int r, code;
+
+	if (install_archive_build(&archive, &l.archive_len) < 0)
+		return EXIT_FAILED;
+	r = plan_encode(plan, &json, &json_len);
+	if (r < 0) {
+		log_errno(r, "write the plan as JSON");
+		return EXIT_FAILED;
+	}
+	digest_bytes(json, json_len, sha256);
+	l.plan_sha256 = sha256;
+	l.archive = archive;
+	if (machine_open_store(m, &l.store) < 0)
+		return EXIT_FAILED;
+	r = has_space(plan, l.archive_len);
+	if (r == 0)
+		code = EXIT_REFUSED;
+	else
+		code = r < 0 || launch(&l, json, json_len) < 0 ? EXIT_FAILED : EXIT_DONE;
+	if (machine_close_store(l.store) < 0) {
+		/* The journal may hold what GRUB has to see. */
+		log_info("the store could not be unmounted: do not reboot; recount stop");
+		code = EXIT_FAILED;
+	}
+	return code;
+}
+
+int verb_start(const struct options *o)
+{
+	_cleanup_(cleanup_machine) struct machine *m = NULL;
+	_cleanup_(cleanup_plan) struct plan *plan = NULL;
+	int r, code;
+
+	if (machine_read(o, &m) < 0)
+		return EXIT_FAILED;
+	code = draw(o, m, &plan);
+	if (code != EXIT_DONE)
+		return code;
+	print_summary(plan);
+	r = launch_confirm(o, o->no_reboot ? "Install and arm it?" : "Reboot now?");
+	if (r == -ENOTTY)
+		return EXIT_REFUSED;
+	if (r <= 0) {
+		printf("nothing was changed\n");
+		return EXIT_DONE;
+	}
+	code = set_off(o, m, plan);
+	return code == EXIT_DONE ? launch_reboot(o, plan->id) : code;
+}

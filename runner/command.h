@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Ordinary programs of the system (cp, tar, mke2fs), run for the person who typed. */
+#ifndef RECOUNT_RUNNER_COMMAND_H
+#define RECOUNT_RUNNER_COMMAND_H
+
+#include "results/macro.h"
+
+/* Runs @argv, looked up in PATH, and waits; its complaints go to standard error, its input is
+ * empty. -EIO when it exits with other than 0; failures are logged. */
+int command_run(char *const *argv) _must_check_;
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Setting a campaign off: what `start` and `resume` do once everything is checked and agreed to.
+ * Failures are logged.
+ */
+#ifndef RECOUNT_RUNNER_LAUNCH_H
+#define RECOUNT_RUNNER_LAUNCH_H
+
+#include <stdint.h>
+
+#include "results/plan.h"
+#include "runner/machine.h"
+
+struct launch { /* all borrowed */
+	const struct options *options;
+	const struct machine *machine;
+	struct store *store; /* open at STORE_DIR */
+	const struct plan *plan;
+	const char *plan_sha256;
+	unsigned boot, attempt; /* to be armed */
+	const void *archive;	/* recount.cpio, of install_archive_build() */
+	size_t archive_len;
+};
+
+/*
+ * *Durable.* Installs the boot files on the store, the block and the unit outside, makes the
+ * campaign the active one and arms the boot as the very last step. What fails half-way is undone:
+ * nothing stays outside the store and no campaign is active. *@arming, if given, becomes 1 when it
+ * came as far as the last step: an attempt may then be written down.
+ */
+int launch_install(const struct launch *l, int *arming) _must_check_;
+
+/* The text of the plan's block for custom.cfg. Owned by caller, free(). */
+int launch_block(const struct machine *m, const struct plan *plan, const char *plan_sha256,
+		 char **text) _must_check_;
+
+/* Bytes that the campaign can need on the store, its archive included. Pure. */
+uint64_t launch_store_bytes(const struct plan *plan, size_t archive_len);
+
+/* Asks @question ("[y/N]" is added): 1 yes, 0 no. --yes answers for the person; without a terminal
+ * nobody can, which is -ENOTTY. */
+int launch_confirm(const struct options *o, const char *question) _must_check_;
+
+/* Reboots the machine, or says that it is to be rebooted. Exit code. The store must be closed. */
+int launch_reboot(const struct options *o, const char *id);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Judges the open attempt of a campaign and finds the next step. */
+#include "runner/referee.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+int referee_utc(const char *text, int64_t *seconds)
+{
+	struct tm tm = {0};
+	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+
+	if (!end || *end)
+		return -EBADMSG;
+	*seconds = timegm(&tm);
+	return 0;
+}
+
+static const struct attempt_state *attempt_of(const struct campaign *c, unsigned boot,
+					      unsigned attempt)
+{
+	return &c->boots[boot].attempts[attempt - 1];
+}
+
+/* The attempt that carries @token, open or not. */
+static const struct attempt_state *find_token(const struct campaign *c, const char *token,
+					      unsigned *boot, unsigned *attempt)
+{
+	size_t b;
+	unsigned a;
+
+	for (b = 0; b < c->plan->n_boots; b++) {
+		for (a = 1; a <= c->boots[b].n_attempts; a++) {
+			const struct attempt_state *s = attempt_of(c, b, a);
+
+			if (!s->exists || strcmp(s->armed.token, token) != 0)
+				continue;
+			*boot = b;
+			*attempt = a;
+			return s;
+		}
+	}
+	return NULL;
+}
+
+static struct referee_finding judge_recount_boot(const struct campaign *c, const char *token)
+{
+	struct referee_finding f = {.verdict = REFEREE_STAY};
+	const struct attempt_state *s = find_token(c, token, &f.boot, &f.attempt);
+
+	if (s && !s->done && !s->failed) {
+		f.verdict = REFEREE_GO_HOME;
+		f.reason = "init-not-reached";
+	} else {
+		/* Never a reboot for what is booked already: that could go on for ever. */
+		f.boot = f.attempt = 0;
+	}
+	return f;
+}
+
+/* A record of a trial can have survived where reached-N.json has not. */
+static int worker_was_reached(const struct campaign *c, const struct attempt_state *s,
+			      unsigned boot, unsigned attempt)
+{
+	size_t i;
+
+	if (s->reached)
+		return 1;
+	for (i = 0; i < c->boots[boot].n_records; i++)
+		if (c->boots[boot].records[i].attempt == attempt)
+			return 1;
+	return 0;
+}
+
+struct referee_finding referee_judge(const struct campaign *c, const struct oneshot_state *state,
+				     const char *token, int panic_text)
+{
+	struct referee_finding f = {.verdict = REFEREE_NONE};
+	const struct attempt_state *s;
+	int reached;
+
+	if (token[0])
+		return judge_recount_boot(c, token);
+	if (!campaign_open_attempt(c, &f.boot, &f.attempt))
+		return f;
+	s = attempt_of(c, f.boot, f.attempt);
+	f.verdict = REFEREE_BOOK;
+	if (!s->armed.token[0]) {
+		/* Its file is damaged: without a token nobody can say whether GRUB took it. */
+		f.reason = "damaged";
+		return f;
+	}
+	reached = worker_was_reached(c, s, f.boot, f.attempt);
+	if (!reached && strcmp(state->taken, s->armed.token) != 0)
+		f.verdict = REFEREE_REARM;
+	else if (panic_text)
+		f.reason = "panic";
+	else
+		f.reason = reached ? "no-answer" : "not-reached";
+	return f;
+}
+
+int referee_last_armed(const struct campaign *c, unsigned *boot, unsigned *attempt,
+		       int64_t *armed_s)
+{
+	int found = 0;
+	size_t b;
+	unsigned a;
+
+	for (b = 0; b < c->plan->n_boots; b++) {
+		for (a = 1; a <= c->boots[b].n_attempts; a++) {
+			const struct attempt_state *s = attempt_of(c, b, a);
+			int64_t t;
+
+			if (!s->exists || referee_utc(s->armed.armed_utc, &t) < 0 ||
+			    (found && t < *armed_s))
+				continue;
+			found = 1;
+			*armed_s = t;
+			*boot = b;
+			*attempt = a;
+		}
+	}
+	return found;
+}
+
+/* Nothing but a person brings a machine back long after a boot that was never reached had to be
+ * over. */
+static int person_came(const struct campaign *c, const struct referee_now *now)
+{
+	const struct plan *p = c->plan;
+	const struct attempt_state *s;
+	unsigned boot, attempt;
+	int64_t armed_s, limit_ms;
+
+	if (now->asked || !referee_last_armed(c, &boot, &attempt, &armed_s))
+		return 0;
+	s = attempt_of(c, boot, attempt);
+	if (!s->failed || strcmp(s->failure.reason, "not-reached") != 0)
+		return 0;
+	if (armed_s < now->rearmed_s)
+		armed_s = now->rearmed_s;
+	limit_ms = p->boot_timeout_ms + (int64_t)p->boots[boot].n_trials * p->trial_timeout_ms;
+	return now->now_s - armed_s > limit_ms / 1000 + REFEREE_LATE_S;
+}
+
+/* The canary has to bring the machine home to the kernel it was started from; once another boot was
+ * armed, it has. */
+static int canary_came_home(const struct campaign *c, const char *uname)
+{
+	size_t b;
+
+	for (b = 1; b < c->plan->n_boots; b++)
+		if (c->boots[b].n_attempts)
+			return 1;
+	return !strcmp(uname, c->plan->default_uname);
+}
+
+enum referee_step referee_next(const struct campaign *c, const struct referee_finding *finding,
+			       const struct referee_now *now, unsigned *boot, unsigned *attempt)
+{
+	unsigned b, a;
+
+	if (finding->verdict == REFEREE_REARM) {
+		*boot = finding->boot;
+		*attempt = finding->attempt;
+		return REFEREE_ARM;
+	}
+	switch (campaign_next(c, &b, &a)) {
+	case CAMPAIGN_COMPLETE:
+		return REFEREE_COMPLETE;
+	case CAMPAIGN_LIMIT:
+		return REFEREE_LIMIT;
+	case CAMPAIGN_CANARY_BAD:
+		return REFEREE_CANARY_BAD;
+	case CAMPAIGN_BOOT:
+		break;
+	}
+	if (b > 0 && !canary_came_home(c, now->uname))
+		return REFEREE_CANARY_BAD;
+	if (person_came(c, now))
+		return REFEREE_WAIT;
+	*boot = b;
+	*attempt = a;
+	return REFEREE_ARM;
+}
+
+const char *referee_why(enum referee_step step)
+{
+	switch (step) {
+	case REFEREE_LIMIT:
+		return "ended early: the campaign used up the boots it was allowed (boots_max)";
+	case REFEREE_CANARY_BAD:
+		return "ended early: the trial boot into the machine's own default kernel did not "
+		       "come home as it should";
+	default:
+		return "";
+	}
+}

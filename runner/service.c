@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Runs systemctl and wall. */
+#include "runner/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "results/log.h"
+
+extern char **environ;
+
+/* Exit status, or -errno when it could not be started or died. @quiet: its talk is thrown away. */
+static int run(const char *const argv[], int quiet)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int r, status;
+
+	r = posix_spawn_file_actions_init(&actions);
+	if (r)
+		return -r;
+	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	if (!r && quiet)
+		r = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY,
+						     0);
+	if (!r)
+		r = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r)
+		return -r;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
+}
+
+int service_reboot(void)
+{
+	static const char *const argv[] = {"systemctl", "reboot", NULL};
+	int r = run(argv, 0);
+
+	if (r > 0) {
+		log_warn("systemctl reboot was refused (exit status %d)", r);
+		return -ECHILD;
+	}
+	return r < 0 ? log_errno(r, "run systemctl reboot") : 0;
+}
+
+void service_stop_timers(void)
+{
+	static const char *const timers[] = {"apt-daily.timer", "apt-daily-upgrade.timer",
+					     "fstrim.timer"};
+	size_t i;
+
+	/* One by one: systemctl stops none of them when one has no unit. */
+	for (i = 0; i < ARRAY_SIZE(timers); i++) {
+		const char *const argv[] = {"systemctl", "stop", timers[i], NULL};
+
+		(void)run(argv, 1);
+	}
+}
+
+void service_reload(void)
+{
+	static const char *const argv[] = {"systemctl", "daemon-reload", NULL};
+
+	(void)run(argv, 1);
+}
+
+void service_tell(const char *text)
+{
+	const char *const argv[] = {"wall", text, NULL};
+	_cleanup_close_ int fd = -1;
+
+	if (run(argv, 1) == 0)
+		return;
+	fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	if (fd >= 0)
+		dprintf(fd, "\r\n%s\r\n", text);
+}

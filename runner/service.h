@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What is asked of the machine's service manager and of the people at its terminals. Every call
+ * concerns the running machine: with --root nobody may call it.
+ */
+#ifndef RECOUNT_RUNNER_SERVICE_H
+#define RECOUNT_RUNNER_SERVICE_H
+
+#include "results/macro.h"
+
+/* An ordinary `systemctl reboot`, never forced. Returns when it was accepted. Logs failures. */
+int service_reboot(void) _must_check_;
+
+/* Stops the timers that would start package and trim jobs in this boot; they are back after the
+ * next. Those that do not exist are passed over. */
+void service_stop_timers(void);
+
+/* Lets the service manager forget a unit whose file has gone. */
+void service_reload(void);
+
+/* Prints @text on every terminal (wall), or on the console alone where there is no wall. */
+void service_tell(const char *text);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Books what the referee found, and writes the report of a campaign that is over. */
+#include "runner/settle.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "results/digest.h"
+#include "results/log.h"
+#include "results/report.h"
+#include "runner/arm.h"
+#include "runner/pstore.h"
+
+static void name_damage(const char *path, int err)
+{
+	log_errno(err, "read %s on the store", path);
+}
+
+int settle_load(struct settle *s)
+{
+	struct campaign *fresh = NULL;
+	int r = campaign_load(s->store, s->plan, name_damage, &fresh);
+
+	if (r < 0)
+		return log_errno(r, "read campaign %s", s->plan->id);
+	campaign_free(s->campaign);
+	s->campaign = fresh;
+	return 0;
+}
+
+void settle_clear(struct settle *s)
+{
+	campaign_free(s->campaign);
+	s->campaign = NULL;
+}
+
+static const struct attempt_state *attempt_of(const struct settle *s, unsigned boot,
+					      unsigned attempt)
+{
+	return &s->campaign->boots[boot].attempts[attempt - 1];
+}
+
+static void rearmed_path(const struct settle *s, char path[256], unsigned boot, unsigned attempt,
+			 unsigned k)
+{
+	char stem[32];
+
+	snprintf(stem, sizeof(stem), "rearmed-%02u", k);
+	store_boot_path(path, s->plan->id, boot, stem, attempt, "json");
+}
+
+int settle_rearmed(struct settle *s, unsigned boot, unsigned attempt, unsigned max)
+{
+	char path[256], text[80], now[32];
+	unsigned k;
+	int r = -EEXIST;
+
+	arm_utc(now);
+	snprintf(text, sizeof(text), "{\"rearmed_utc\":\"%s\"}\n", now);
+	for (k = 1; r == -EEXIST && k <= max; k++) {
+		rearmed_path(s, path, boot, attempt, k);
+		r = store_put(s->store, path, text, strlen(text));
+	}
+	if (r == -EEXIST)
+		return -ETIME;
+	return r < 0 ? log_errno(r, "write %s on the store", path) : 0;
+}
+
+/* When the attempt was armed again for the last time; 0: never. */
+static int64_t rearmed_s(const struct settle *s, unsigned boot, unsigned attempt)
+{
+	int64_t last_s = 0;
+	unsigned k;
+	int r = 0;
+
+	for (k = 1; r == 0; k++) {
+		_cleanup_free_ char *text = NULL;
+		char path[256], utc[32];
+		int64_t t;
+		size_t len;
+
+		rearmed_path(s, path, boot, attempt, k);
+		r = store_get(s->store, path, RECORD_BYTES_MAX, &text, &len);
+		if (r == 0 && sscanf(text, "{\"rearmed_utc\":\"%31[^\"]\"}", utc) == 1 &&
+		    referee_utc(utc, &t) == 0)
+			last_s = t;
+	}
+	return last_s;
+}
+
+/* When the attempt was armed, for the first or the last time. */
+static int64_t armed_s(const struct settle *s, unsigned boot, unsigned attempt)
+{
+	int64_t again_s = rearmed_s(s, boot, attempt), first_s;
+
+	if (referee_utc(attempt_of(s, boot, attempt)->armed.armed_utc, &first_s) < 0)
+		return again_s;
+	return again_s > first_s ? again_s : first_s;
+}
+
+/* Panic text that is younger than the open attempt. */
+static int find_panic(const struct settle *s, struct pstore *out)
+{
+	unsigned boot, attempt;
+	int r;
+
+	*out = (struct pstore){0};
+	if (!campaign_open_attempt(s->campaign, &boot, &attempt))
+		return 0;
+	r = pstore_find(s->root, armed_s(s, boot, attempt), out);
+	return r < 0 ? log_errno(r, "look for panic records") : 0;
+}
+
+static void say_booked(const struct settle *s, const struct referee_finding *f,
+		       const char *evidence)
+{
+	const struct plan_boot *boot = &s->plan->boots[f->boot];
+	const char *rest = f->attempt >= s->plan->retries ? "given up" : "to be tried again";
+
+	if (evidence[0])
+		log_info("boot %u (%s, round %u), attempt %u: %s; %s. Evidence: boots/%04u/%s",
+			 f->boot, boot->entry, boot->round, f->attempt, f->reason, rest, f->boot,
+			 evidence);
+	else
+		log_info("boot %u (%s, round %u), attempt %u: %s; %s", f->boot, boot->entry,
+			 boot->round, f->attempt, f->reason, rest);
+}
+
+static int book(struct settle *s, const struct referee_finding *f, const struct pstore *panic)
+{
+	char path[256], evidence[RECORD_NAME] = "";
+	int r;
+
+	if (panic->text && !strcmp(f->reason, "panic")) {
+		snprintf(evidence, sizeof(evidence), "panic-%u.txt", f->attempt);
+		store_boot_path(path, s->plan->id, f->boot, "panic", f->attempt, "txt");
+		r = store_put(s->store, path, panic->text, panic->len);
+		if (r < 0 && r != -EEXIST)
+			return log_errno(r, "write %s on the store", path);
+	}
+	r = arm_book_failure(s->store, s->plan, f->boot, f->attempt, f->reason, evidence);
+	if (r < 0)
+		return r;
+	say_booked(s, f, evidence);
+	if (evidence[0])
+		pstore_delete(panic);
+	return settle_load(s);
+}
+
+int settle_open(struct settle *s, const char *token, struct referee_finding *out)
+{
+	_cleanup_(pstore_free) struct pstore panic = {0};
+	struct oneshot_state state = {0};
+	struct referee_finding f;
+	char path[4096];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/grub/grubenv", s->store_dir);
+	r = oneshot_read(path, &state);
+	if (r < 0 && r != -ENOENT && r != -EBADMSG)
+		return log_errno(r, "read %s", path);
+	if (r < 0) {
+		/* GRUB cannot have taken anything from a block that it cannot read. */
+		log_errno(r, "read %s", path);
+		state = (struct oneshot_state){0};
+	}
+	r = find_panic(s, &panic);
+	if (r < 0)
+		return r;
+	f = referee_judge(s->campaign, &state, token, panic.text != NULL);
+	if (f.reason) {
+		r = book(s, &f, &panic);
+		if (r < 0)
+			return r;
+	}
+	*out = f;
+	return 0;
+}
+
+static int boot_is_unfinished(const struct settle *s, const struct plan_boot *boot)
+{
+	size_t i;
+
+	for (i = 0; i < boot->n_trials; i++)
+		if (!campaign_cell_finished(s->campaign, boot->boot, boot->trials[i].trial))
+			return 1;
+	return 0;
+}
+
+static int write_attempt(struct settle *s, const struct plan_boot *boot, unsigned attempt)
+{
+	struct attempt_record record = {.boot = boot->boot, .attempt = attempt};
+	_cleanup_free_ char *json = NULL;
+	char path[256];
+	int r;
+
+	snprintf(record.token, sizeof(record.token), "%s-%04u-%u-changed", s->plan->id, boot->boot,
+		 attempt);
+	snprintf(record.entry, sizeof(record.entry), "%s", boot->entry);
+	snprintf(record.plan_sha256, sizeof(record.plan_sha256), "%s", s->plan_sha256);
+	arm_utc(record.armed_utc);
+	store_boot_path(path, s->plan->id, boot->boot, "attempt", attempt, "json");
+	r = attempt_encode(&record, &json);
+	if (r == 0)
+		r = store_put(s->store, path, json, strlen(json));
+	return r < 0 && r != -EEXIST ? log_errno(r, "write %s on the store", path) : 0;
+}
+
+/* Uses up the attempts that are left to @boot. */
+static int give_up(struct settle *s, const struct plan_boot *boot, const char *reason)
+{
+	const struct boot_state *state = &s->campaign->boots[boot->boot];
+	unsigned a;
+	int r;
+
+	for (a = 1; a <= s->plan->retries; a++) {
+		const struct attempt_state *attempt =
+			a <= state->n_attempts ? &state->attempts[a - 1] : NULL;
+
+		if (attempt && (attempt->done || attempt->failed))
+			continue;
+		r = attempt && attempt->exists ? 0 : write_attempt(s, boot, a);
+		if (r == 0)
+			r = arm_book_failure(s->store, s->plan, boot->boot, a, reason, "");
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* 1 when the image is not the one that was planned, and says so. */
+static int is_changed(const struct settle *s, const struct plan_entry *e)
+{
+	char path[4096], sha256[PLAN_SHA256];
+	int r;
+
+	snprintf(path, sizeof(path), "%s%s", s->root, e->kernel);
+	r = digest_file(path, sha256);
+	if (r == 0 && !strcmp(sha256, e->kernel_sha256))
+		return 0;
+	if (r < 0)
+		log_errno(r, "read %s; what is left of %s is skipped", path, e->label);
+	else
+		log_warn("%s has changed since the plan was made; what is left of %s is skipped",
+			 path, e->label);
+	return 1;
+}
+
+static int skip_entry(struct settle *s, const struct plan_entry *e, struct referee_finding *finding)
+{
+	size_t b;
+	int r, changed = -1;
+
+	for (b = 0; b < s->plan->n_boots; b++) {
+		const struct plan_boot *boot = &s->plan->boots[b];
+
+		if (strcmp(boot->entry, e->label) != 0 || !boot_is_unfinished(s, boot))
+			continue;
+		if (changed < 0)
+			changed = is_changed(s, e);
+		if (!changed)
+			return 0;
+		r = give_up(s, boot, "changed");
+		if (r < 0)
+			return r;
+		if (finding->verdict == REFEREE_REARM && finding->boot == b)
+			finding->verdict = REFEREE_NONE;
+	}
+	return changed == 1;
+}
+
+int settle_changed(struct settle *s, struct referee_finding *finding)
+{
+	int n = 0, r;
+	size_t i;
+
+	for (i = 0; i < s->plan->n_entries; i++) {
+		r = skip_entry(s, &s->plan->entries[i], finding);
+		if (r < 0)
+			return r;
+		n += r;
+	}
+	if (n == 0)
+		return 0;
+	r = settle_load(s);
+	return r < 0 ? r : n;
+}
+
+enum referee_step settle_next(const struct settle *s, const struct referee_finding *finding,
+			      const char *uname, int asked, unsigned *boot, unsigned *attempt)
+{
+	struct referee_now now = {.uname = uname, .now_s = time(NULL), .asked = asked};
+	unsigned last_boot, last_attempt;
+	int64_t t;
+
+	if (referee_last_armed(s->campaign, &last_boot, &last_attempt, &t))
+		now.rearmed_s = rearmed_s(s, last_boot, last_attempt);
+	return referee_next(s->campaign, finding, &now, boot, attempt);
+}
+
+/* A report is made from records: one of an earlier end of the same campaign gives way. */
+static int put_report(struct settle *s, const char *name, const char *text, size_t len)
+{
+	_cleanup_free_ char *old = NULL;
+	char path[256];
+	size_t old_len;
+	int r;
+
+	snprintf(path, sizeof(path), "campaigns/%s/report/%s", s->plan->id, name);
+	r = store_get(s->store, path, PLAN_BYTES_MAX, &old, &old_len);
+	if (r == 0 && old_len == len && !memcmp(old, text, len))
+		return 0;
+	r = store_remove(s->store, path);
+	if (r == 0)
+		r = store_put(s->store, path, text, len);
+	return r < 0 ? log_errno(r, "write %s on the store", path) : 0;
+}
+
+int settle_report(struct settle *s, enum referee_step step)
+{
+	_cleanup_free_ char *text = NULL, *json = NULL;
+	size_t text_len = 0, json_len = 0;
+	const char *why = referee_why(step);
+	FILE *f = open_memstream(&text, &text_len);
+	int r = f ? 0 : -ENOMEM;
+
+	if (f) {
+		fprintf(f, "%s%s", why, why[0] ? "\n\n" : "");
+		r = report_text(f, s->campaign, NULL);
+		if (fclose(f) && r == 0)
+			r = -ENOMEM;
+	}
+	f = r == 0 ? open_memstream(&json, &json_len) : NULL;
+	if (f) {
+		r = report_json(f, s->campaign, NULL);
+		if (fclose(f) && r == 0)
+			r = -ENOMEM;
+	}
+	if (r == 0 && (!text || !json))
+		r = -ENOMEM;
+	if (r < 0)
+		return log_errno(r, "make the report of %s", s->plan->id);
+	fwrite(text, 1, text_len, stdout);
+	fflush(stdout);
+	r = put_report(s, "report.json", json, json_len);
+	return r < 0 ? r : put_report(s, "report.txt", text, text_len);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Turns --target into commands. */
+#include "runner/target.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BLANKS " \t"
+
+int target_is_part(const char *target)
+{
+	return !strncmp(target, "-C", 2) && strchr(BLANKS, target[2]);
+}
+
+/* @words, then the blank-separated words of @text, as an argv; NULL: no memory. */
+static char **make_argv(const char *const *words, size_t n_words, const char *text)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char **argv = calloc(n_words + strlen(text) + 2, sizeof(*argv));
+	char *rest = copy, *word;
+	size_t n = 0;
+
+	for (; argv && copy && n < n_words; n++)
+		argv[n] = strdup(words[n]);
+	while (argv && copy && (word = strsep(&rest, BLANKS)))
+		if (*word)
+			argv[n++] = strdup(word);
+	return copy ? argv : NULL;
+}
+
+static int make_commands(const char *target, struct plan_workload *w)
+{
+	static const char *const make[] = {"make"};
+	_cleanup_free_ char *clean = NULL;
+
+	w->build = make_argv(make, 1, target);
+	if (!w->build)
+		return -ENOMEM;
+	if (target_is_part(target) && !w->build[2])
+		return -EINVAL;
+	if (asprintf(&clean, "%s%s clean", target_is_part(target) ? "-C " : "",
+		     target_is_part(target) ? w->build[2] : "") < 0)
+		return -ENOMEM;
+	w->clean = make_argv(make, 1, clean);
+	return w->clean ? 0 : -ENOMEM;
+}
+
+/* Where a target's product is; of one that is not known, all object files count. */
+static const char *usual_product(const char *target, const struct plan_workload *w)
+{
+	size_t len = strlen(w->build[1]);
+
+	if (target_is_part(target))
+		return w->build[2];
+	if (w->build[2])
+		return ".";
+	if (!strcmp(w->build[1], "vmlinux"))
+		return "vmlinux";
+	if (!strcmp(w->build[1], "bzImage"))
+		return "arch/x86/boot/bzImage";
+	return w->build[1][len - 1] == '/' ? w->build[1] : ".";
+}
+
+int target_parse(const char *target, const char *product, struct plan_workload *w, const char **why)
+{
+	size_t len;
+	int r;
+
+	*why = "it holds no word";
+	if (!target[strspn(target, BLANKS)])
+		return -EINVAL;
+	target += strspn(target, BLANKS);
+	*why = "-C needs a folder of the tree";
+	r = make_commands(target, w);
+	if (r < 0)
+		return r;
+	if (!product)
+		product = usual_product(target, w);
+	*why = "the product must be a path inside the tree";
+	if (*product == '/' || strstr(product, ".."))
+		return -EINVAL;
+	w->product = strdup(product);
+	if (!w->product)
+		return -ENOMEM;
+	len = strlen(w->product);
+	while (len > 1 && w->product[len - 1] == '/')
+		w->product[--len] = '\0';
+	return 0;
+}
+
+static int argv_equal(char *const *a, char *const *b)
+{
+	size_t i;
+
+	for (i = 0; a[i] && b[i]; i++)
+		if (strcmp(a[i], b[i]))
+			return 0;
+	return !a[i] && !b[i];
+}
+
+int target_equal(const struct plan_workload *a, const struct plan_workload *b)
+{
+	return argv_equal(a->clean, b->clean) && argv_equal(a->build, b->build) &&
+	       !strcmp(a->product, b->product);
+}

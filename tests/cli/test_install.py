@@ -1,0 +1,472 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""start, status, stop, resume, uninstall and referee on a machine made of files.
+
+The machine's root is a folder; its store is a real ext4 on a loop device, since these verbs mount
+it. That takes root and loop devices; without them the tests are skipped, and the QEMU tests are
+what remains.
+"""
+import datetime
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("RECOUNT_BUILD", TOP / "build"))
+RECOUNT = BUILD / "recount"
+UUIDS = {name: f"0000000{i}-1111-2222-3333-444444444444"
+         for i, name in enumerate(("root", "store", "arena"), 1)}
+PLAIN_EXT4 = "none,has_journal,extent,dir_index,filetype,sparse_super,large_file,64bit"
+KERNELS = ("6.1.0-9-amd64", "6.12.3-amd64")
+HOME = KERNELS[0]
+BLOCK = "### BEGIN recount"
+UNIT = "etc/systemd/system/recount-referee.service"
+LINK = "etc/systemd/system/multi-user.target.wants/recount-referee.service"
+
+
+def loop_device(image):
+    if os.geteuid() != 0:
+        pytest.skip("mounting the store takes root")
+    done = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("no loop device: " + done.stderr.strip())
+    return done.stdout.strip()
+
+
+def kernel_image(version):
+    head = bytearray(0x1000)
+    struct.pack_into("<H", head, 0x1fe, 0xaa55)
+    head[0x202:0x206] = b"HdrS"
+    struct.pack_into("<H", head, 0x206, 0x020f)
+    struct.pack_into("<H", head, 0x20e, 0x0600)
+    struct.pack_into("<H", head, 0x236, 1)
+    text = f"{version} (builder@host) #1\0".encode()
+    head[0x800:0x800 + len(text)] = text
+    return bytes(head)
+
+
+def initrd():
+    name = b"TRAILER!!!\0"
+    head = b"070701" + b"".join(b"%08X" % n for n in (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, len(name), 0))
+    return gzip.compress((head + name).ljust(512, b"\0"))
+
+
+def menu_entry(version):
+    return f"""menuentry 'Debian {version}' $menuentry_id_option 'gnulinux-{version}' {{
+	search --no-floppy --fs-uuid --set=root {UUIDS['root']}
+	linux	/boot/vmlinuz-{version} root=UUID={UUIDS['root']} ro quiet console=ttyS0
+	initrd	/boot/initrd.img-{version}
+}}
+"""
+
+
+GRUB_CFG = ("set default=\"0\"\n" + "".join(map(menu_entry, KERNELS)) + """
+if [ -f  ${config_directory}/custom.cfg ]; then
+  source ${config_directory}/custom.cfg
+elif [ -z "${config_directory}" -a -f  $prefix/custom.cfg ]; then
+  source $prefix/custom.cfg
+fi
+""")
+
+
+def make_ext4(image, label, uuid, mib, folder=None):
+    image.write_bytes(b"")
+    os.truncate(image, mib << 20)
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-O", PLAIN_EXT4, "-L", label, "-U", uuid]
+                   + (["-d", str(folder)] if folder else []) + [str(image)], check=True)
+
+
+class Machine:
+    """A folder that looks like a machine with two kernels, a prepared store and an arena."""
+
+    def __init__(self, folder):
+        self.root = folder / "root"
+        self.image = folder / "store.img"
+        self.loop = None
+        for path in ("dev", "proc/self", "proc/sys/kernel", "sys/class/block", "sys/fs/pstore",
+                     "etc/systemd/system", "boot/grub", "usr/lib/systemd", "usr/bin"):
+            (self.root / path).mkdir(parents=True)
+        self.write("proc/cmdline", f"BOOT_IMAGE=/boot/vmlinuz-{HOME} ro\n")
+        self.write("proc/self/mountinfo", "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n")
+        self.write("proc/sys/kernel/osrelease", HOME + "\n")
+        self.write("proc/cpuinfo", "processor : 0\nprocessor : 1\n")
+        self.write("proc/meminfo", "MemTotal: 1024000 kB\n")
+        self.write("boot/grub/grub.cfg", GRUB_CFG)
+        self.write("usr/lib/systemd/systemd", "")
+        for version in KERNELS:
+            self.write(f"boot/vmlinuz-{version}", kernel_image(version))
+            self.write(f"boot/initrd.img-{version}", initrd())
+        self.tools = {}
+        for tool in ("sh", "make", "gcc", "as", "ld"):
+            self.write(f"usr/bin/{tool}", tool)
+            self.tools[f"/usr/bin/{tool}"] = hashlib.sha256(tool.encode()).hexdigest()
+        self.disk("sda1", 8, 1, 64)
+        make_ext4(self.root / "dev/sda1", "", UUIDS["root"], 64)
+        self.disk("sdb2", 8, 18, 256)
+        make_ext4(self.root / "dev/sdb2", "RECOUNT-ARENA", UUIDS["arena"], 256)
+        self.make_store(folder)
+
+    def make_store(self, folder):
+        prepared = folder / "store" / "prepared"
+        prepared.mkdir(parents=True)
+        (prepared / "manifest.json").write_text(json.dumps({
+            "schema": 1, "jobs": 2, "build_uid": 65534, "arena_uuid": UUIDS["arena"],
+            "workload": {"name": "kernel", "dir": "linux", "clean": ["make", "clean"],
+                         "build": ["make"], "product": ".", "product_sha256": "1" * 64,
+                         "tree_sha256": "2" * 64, "build_ns": 13 * 10**9},
+            "toolchain": self.tools}))
+        make_ext4(self.image, "RECOUNT", UUIDS["store"], 128, folder / "store")
+        self.loop = loop_device(self.image)
+        (self.root / "dev/sdb1").symlink_to(self.loop)
+        self.disk("sdb1", 8, 17, 128)
+
+    def write(self, path, content):
+        data = content if isinstance(content, bytes) else content.encode()
+        (self.root / path).write_bytes(data)
+
+    def disk(self, name, major, minor, mib):
+        folder = self.root / "sys/class/block" / name
+        (folder / "holders").mkdir(parents=True)
+        (folder / "dev").write_text(f"{major}:{minor}\n")
+        (folder / "size").write_text(f"{mib << 11}\n")
+        (folder / "partition").write_text("1\n")
+        (folder / "ro").write_text("0\n")
+
+    def lose_store(self):
+        for path in sorted((self.root / "sys/class/block/sdb1").glob("*")):
+            path.rmdir() if path.is_dir() else path.unlink()
+        (self.root / "sys/class/block/sdb1").rmdir()
+
+    def recount(self, *words, code=0):
+        done = subprocess.run([RECOUNT, "--root", self.root, *words], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def start(self, **how):
+        return self.recount("start", "--yes", "--no-reboot", "--loads", "none", "--rounds", "2",
+                            **how)
+
+    def outside(self):
+        """Name, mode, owner and content of everything in /boot and /etc."""
+        out = {}
+        for top in ("boot", "etc"):
+            for path in sorted((self.root / top).rglob("*")):
+                st = path.lstat()
+                content = os.readlink(path) if path.is_symlink() else \
+                    path.read_bytes() if path.is_file() else None
+                out[str(path.relative_to(self.root))] = (st.st_mode, st.st_uid, st.st_gid, content)
+        return out
+
+    # The store is read and written as it lies on the disk: what was not synced is not there.
+    def debugfs(self, *commands):
+        done = subprocess.run(["debugfs", "-w", "-f", "-", self.image], input="\n".join(commands),
+                              capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def exists(self, path):
+        done = subprocess.run(["debugfs", "-R", f"stat {path}", self.image], capture_output=True,
+                              text=True, check=True)
+        return "Inode:" in done.stdout
+
+    def get(self, path):
+        assert self.exists(path), path
+        return subprocess.run(["debugfs", "-R", f"cat {path}", self.image], capture_output=True,
+                              check=True).stdout
+
+    def put(self, tmp, path, content):
+        source = tmp / "put"
+        source.write_bytes(content)
+        subprocess.run(["blockdev", "--flushbufs", self.loop], check=True)
+        self.debugfs(f"rm {path}", f"write {source} {path}")
+        subprocess.run(["blockdev", "--flushbufs", self.loop], check=True)
+
+    def keys(self):
+        block = self.get("grub/grubenv")
+        assert len(block) == 1024
+        return dict(line.split("=", 1) for line in block.decode().splitlines() if "=" in line)
+
+    def grub_takes(self, tmp):
+        """What GRUB's guard does when it boots the armed entry."""
+        keys = self.keys()
+        text = (f"# GRUB Environment Block\nnext_entry=\nrecount_token={keys['recount_token']}\n"
+                f"recount_taken={keys['recount_token']}\n")
+        self.put(tmp, "grub/grubenv", text.encode().ljust(1024, b"#"))
+
+    def active(self):
+        return self.get("active").decode().strip() if self.exists("active") else None
+
+
+@pytest.fixture
+def machine(tmp_path):
+    m = Machine(tmp_path)
+    yield m
+    if m.loop:
+        subprocess.run(["losetup", "-d", m.loop], check=True)
+
+
+def campaign_id():
+    return datetime.date.today().strftime("%Y-%m-%d") + "-a"
+
+
+def attempt(m, boot, number):
+    return json.loads(m.get(f"campaigns/{campaign_id()}/boots/{boot:04}/attempt-{number}.json"))
+
+
+def test_start_installs_and_arms_the_canary(machine):
+    said = machine.start()
+    assert re.search(r"2 kernels, 2 rounds, 1 load = 4 trials in 4 boots \(\+1 trial boot\)", said)
+    plan = machine.get(f"campaigns/{campaign_id()}/plan.json")
+    digest = hashlib.sha256(plan).hexdigest()
+    boots = json.loads(plan)["boots"]
+    first = attempt(machine, 0, 1)
+    keys = machine.keys()
+    entry = next(e for e in json.loads(plan)["entries"] if e["label"] == boots[0]["entry"])
+    assert machine.active() == campaign_id()
+    assert keys["next_entry"] == entry["id"]
+    assert keys["recount_token"] == first["token"]
+    assert first["plan_sha256"] == digest
+    assert machine.get("recount.cpio")[:6] == b"070701"
+    custom = (machine.root / "boot/grub/custom.cfg").read_text()
+    for version in KERNELS:
+        line = next(l for l in custom.splitlines() if f"/boot/vmlinuz-{version}" in l and "linux" in l)
+        for word in ("rdinit=/recount-init", f"recount.store={UUIDS['store']}",
+                     f"recount.plan={digest}", "console=ttyS0", f"root=UUID={UUIDS['root']}"):
+            assert word in line
+        assert " quiet" not in line
+        assert re.search(rf"recount\.cpio.*/boot/initrd\.img-{re.escape(version)}", custom)
+    unit = (machine.root / UNIT).read_text()
+    assert f'ExecStart="{RECOUNT}" referee --notice 60' in unit
+    assert os.readlink(machine.root / LINK) == "/" + UNIT
+
+
+def test_start_refuses_while_one_is_active(machine):
+    machine.start()
+    before, plan = machine.outside(), machine.get(f"campaigns/{campaign_id()}/plan.json")
+    assert "is active" in machine.start(code=3)
+    assert machine.outside() == before
+    assert machine.get(f"campaigns/{campaign_id()}/plan.json") == plan
+
+
+def test_start_without_a_terminal_needs_yes(machine):
+    before, store = machine.outside(), machine.image.read_bytes()
+    assert "--yes" in machine.recount("start", "--no-reboot", "--loads", "none", code=3)
+    assert machine.outside() == before
+    assert machine.image.read_bytes() == store
+
+
+def test_start_that_fails_half_way_leaves_nothing(machine):
+    machine.write(UNIT, "[Unit]\nDescription=somebody else's\n")
+    before = machine.outside()
+    machine.start(code=1)
+    assert machine.outside() == before
+    assert machine.active() is None
+    assert not machine.exists(f"campaigns/{campaign_id()}")
+
+
+def test_start_refuses_what_the_store_cannot_hold(machine):
+    before, store = machine.outside(), machine.image.read_bytes()
+    said = machine.recount("start", "--yes", "--no-reboot", "--loads", "none", "--rounds", "500",
+                           code=3)
+    assert "rounds" in said
+    assert machine.outside() == before
+    assert machine.image.read_bytes() == store
+
+
+@pytest.mark.parametrize("verb", ["stop", "uninstall"])
+@pytest.mark.parametrize("custom_cfg, mode, wants", [
+    (None, None, False), ("set timeout=3\n", 0o644, True),
+    ("set timeout=3\n# mine", 0o600, True), ("", 0o640, False)])
+def test_case_71_the_machine_is_as_it_was(machine, verb, custom_cfg, mode, wants):
+    if custom_cfg is not None:
+        machine.write("boot/grub/custom.cfg", custom_cfg)
+        os.chmod(machine.root / "boot/grub/custom.cfg", mode)
+        os.chown(machine.root / "boot/grub/custom.cfg", 1, 2)
+    if wants:
+        (machine.root / LINK).parent.mkdir()
+    before = machine.outside()
+    machine.start()
+    assert machine.outside() != before
+    said = machine.recount(verb)
+    assert campaign_id() in said
+    assert machine.outside() == before
+    assert machine.active() is None
+    assert machine.exists(f"campaigns/{campaign_id()}/plan.json")
+    machine.recount(verb)
+    assert machine.outside() == before
+    for path in ("recount.cpio", "grub/grubenv", "grub"):
+        assert machine.exists(path) == (verb == "stop")
+    if verb == "stop":
+        assert not machine.keys().get("next_entry")
+
+
+def test_stop_twice_is_fine(machine):
+    machine.start()
+    machine.recount("stop")
+    assert "no active campaign; nothing to do" in machine.recount("stop")
+
+
+def test_stop_finishes_a_removal_that_was_cut_short(machine):
+    before = machine.outside()
+    machine.start()
+    (machine.root / LINK).unlink()
+    (machine.root / "boot/grub/custom.cfg").unlink()
+    machine.recount("stop")
+    assert machine.outside() == before
+
+
+def test_uninstall_works_without_the_store(machine):
+    before = machine.outside()
+    machine.start()
+    machine.lose_store()
+    assert "no store found" in machine.recount("uninstall")
+    assert machine.outside() == before
+    assert machine.recount("uninstall")
+    assert machine.outside() == before
+
+
+def test_status_tells_what_is_armed_and_works_without_a_campaign(machine):
+    assert "no active campaign and none" in machine.recount("status")
+    machine.start()
+    said = machine.recount("status")
+    assert f"campaign {campaign_id()}, active" in said
+    assert "0 of 4 finished" in said
+    assert machine.keys()["recount_token"] in said
+    machine.recount("stop")
+    said = machine.recount("status")
+    assert "no active campaign" in said and campaign_id() in said and "resume" in said
+
+
+def test_resume_arms_the_same_attempt_again(machine):
+    machine.start()
+    token = machine.keys()["recount_token"]
+    machine.recount("stop")
+    assert not machine.keys().get("recount_token")
+    machine.recount("resume", "--yes", "--no-reboot")
+    assert machine.active() == campaign_id()
+    assert machine.keys()["recount_token"] == token
+    assert not machine.exists(f"campaigns/{campaign_id()}/boots/0000/attempt-2.json")
+    assert BLOCK in (machine.root / "boot/grub/custom.cfg").read_text()
+
+
+@pytest.mark.parametrize("changed", [f"boot/vmlinuz-{KERNELS[1]}", "usr/bin/gcc"])
+def test_resume_refuses_and_names_what_has_changed(machine, changed):
+    machine.start()
+    machine.recount("stop")
+    before = machine.outside()
+    path = machine.root / changed
+    path.write_bytes(path.read_bytes() + b"x")
+    said = machine.recount("resume", "--yes", "--no-reboot", code=3)
+    assert "/" + changed in said
+    assert machine.active() is None
+    path.write_bytes(path.read_bytes()[:-1])
+    assert machine.outside() == before
+
+
+def test_resume_without_a_campaign_says_so(machine):
+    assert "unfinished" in machine.recount("resume", "--yes", "--no-reboot", code=3)
+
+
+def test_case_28_referee_arms_again_what_grub_never_took(machine):
+    machine.start()
+    token = machine.keys()["recount_token"]
+    machine.put(machine.image.parent, "grub/grubenv",
+                b"# GRUB Environment Block\n".ljust(1024, b"#"))
+    said = machine.recount("referee", "--notice", "0")
+    assert "never took it" in said
+    assert machine.keys()["recount_token"] == token
+    assert machine.keys()["next_entry"]
+    boots = f"campaigns/{campaign_id()}/boots/0000"
+    assert not machine.exists(f"{boots}/failed-1.json")
+    assert not machine.exists(f"{boots}/attempt-2.json")
+
+
+def test_referee_asks_a_person_when_grub_never_takes_it(machine):
+    machine.start()
+    for _ in range(3):
+        assert "armed again" in machine.recount("referee", "--notice", "0")
+    assert "recount resume" in machine.recount("referee", "--notice", "0")
+    assert machine.active() == campaign_id()
+
+
+def test_case_59_referee_books_what_was_never_reached(machine, tmp_path):
+    machine.start()
+    machine.grub_takes(tmp_path)
+    assert "not-reached" in machine.recount("referee", "--notice", "0")
+    boots = f"campaigns/{campaign_id()}/boots/0000"
+    assert json.loads(machine.get(f"{boots}/failed-1.json"))["reason"] == "not-reached"
+    assert machine.keys()["recount_token"] == attempt(machine, 0, 2)["token"]
+    machine.grub_takes(tmp_path)
+    before = machine.recount("status")
+    assert "attempt 2" in before
+    said = machine.recount("referee", "--notice", "0")
+    # the canary has used up its attempts: the run never starts, and everything is put back
+    assert "ended early" in said
+    assert machine.active() is None
+    assert not (machine.root / UNIT).exists()
+    assert not (machine.root / "boot/grub/custom.cfg").exists()
+    assert b"ended early" in machine.get(f"campaigns/{campaign_id()}/report/report.txt")
+    json.loads(machine.get(f"campaigns/{campaign_id()}/report/report.json"))
+
+
+def test_case_57_referee_keeps_the_panic_text(machine, tmp_path):
+    machine.start()
+    machine.grub_takes(tmp_path)
+    record = machine.root / "sys/fs/pstore/dmesg-ramoops-0"
+    record.write_text("Panic#1 Part1\nKernel panic - not syncing: test\n")
+    later = datetime.datetime.now().timestamp() + 5
+    os.utime(record, (later, later))
+    assert "panic" in machine.recount("referee", "--notice", "0")
+    boots = f"campaigns/{campaign_id()}/boots/0000"
+    assert json.loads(machine.get(f"{boots}/failed-1.json")) == {
+        "reason": "panic", "evidence": "panic-1.txt"}
+    assert b"not syncing: test" in machine.get(f"{boots}/panic-1.txt")
+    assert not record.exists()
+
+
+def test_case_48_referee_on_a_recount_boot_arms_nothing(machine, tmp_path):
+    machine.start()
+    token = machine.keys()["recount_token"]
+    machine.grub_takes(tmp_path)
+    machine.write("proc/cmdline", f"ro recount.token={token} rdinit=/recount-init\n")
+    said = machine.recount("referee", "--notice", "0")
+    assert "init-not-reached" in said and "machine's default" in said
+    assert not machine.keys().get("next_entry")
+    assert not machine.exists(f"campaigns/{campaign_id()}/boots/0000/attempt-2.json")
+    # once more in the same boot: it must not reboot for ever
+    assert "nothing is armed" in machine.recount("referee", "--notice", "0")
+    # and at home it goes on
+    machine.write("proc/cmdline", "ro\n")
+    machine.recount("referee", "--notice", "0")
+    assert machine.keys()["recount_token"] == attempt(machine, 0, 2)["token"]
+
+
+def test_referee_without_a_campaign_cleans_up(machine):
+    before = machine.outside()
+    machine.start()
+    # a power cut between the removal of `active` and of the rest
+    machine.debugfs("rm active")
+    subprocess.run(["blockdev", "--flushbufs", machine.loop], check=True)
+    machine.recount("referee", "--notice", "0")
+    assert machine.outside() == before
+    machine.recount("referee", "--notice", "0")
+    assert machine.outside() == before
+
+
+def test_referee_gives_up_a_changed_kernel_and_says_which(machine, tmp_path):
+    machine.start()
+    path = machine.root / f"boot/vmlinuz-{KERNELS[1]}"
+    path.write_bytes(path.read_bytes() + b"x")
+    said = machine.recount("referee", "--notice", "0")
+    assert f"/boot/vmlinuz-{KERNELS[1]} has changed" in said
+    plan = json.loads(machine.get(f"campaigns/{campaign_id()}/plan.json"))
+    label = next(e["label"] for e in plan["entries"] if e["version"] == KERNELS[1])
+    for boot in plan["boots"]:
+        path = f"campaigns/{campaign_id()}/boots/{boot['boot']:04}/failed-2.json"
+        assert machine.exists(path) == (boot["entry"] == label)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`recount prepare` on real partitions: two loop devices, which a private view of /dev and /sys
+shows as plain ones. Takes root."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from fakemachine import RECOUNT, TOP, image, run
+
+DONE, FAILED, USAGE, REFUSED = range(4)
+TINY = TOP / "tests/vm/guest/tiny"
+NOBODY = 65534
+
+# In a mount namespace of its own: nothing of this is seen outside, or left.
+VIEW = r"""
+set -e
+mount -t tmpfs none /run
+mount -t tmpfs none /sys/class/block
+mount -t tmpfs -o mode=0755 none /dev
+mknod -m 666 /dev/null c 1 3; mknod -m 666 /dev/zero c 1 5; mknod -m 666 /dev/full c 1 7
+mknod -m 666 /dev/random c 1 8; mknod -m 666 /dev/urandom c 1 9
+i=0
+for number in $NUMBERS; do
+    i=$((i + 1)); d=/sys/class/block/part$i
+    mkdir -p $d/holders
+    echo $number >$d/dev; echo $SECTORS >$d/size; echo 0 >$d/ro; echo $i >$d/partition
+    echo 2048 >$d/start
+    mknod /dev/part$i b $(echo $number | tr : ' ')
+done
+exec "$@"
+"""
+
+
+@pytest.fixture
+def partitions(tmp_path):
+    """Store and arena on loop devices."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount the arena")
+    if subprocess.run(["losetup", "--find"], capture_output=True, check=False).returncode:
+        pytest.skip("needs two free loop devices")
+    images = [image(tmp_path / name, 64) for name in ("store", "arena")]
+    run(RECOUNT, "format", "--store", images[0], "--arena", images[1])
+    loops = [run("losetup", "--find", "--show", path).stdout.strip() for path in images]
+    yield loops
+    for loop in loops:
+        subprocess.run(["losetup", "--detach", loop], check=False)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A tree of a few C files that builds in a second."""
+    folder = tmp_path / "tiny-1.0"
+    shutil.copytree(TINY, folder)
+    return folder
+
+
+def prepare(partitions, *argv):
+    """The command in that view."""
+    numbers = [os.stat(loop).st_rdev for loop in partitions]
+    environment = dict(os.environ, SECTORS=str((64 << 20) // 512),
+                       NUMBERS=" ".join(f"{os.major(n)}:{os.minor(n)}" for n in numbers))
+    return subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", VIEW, "sh",
+                           str(RECOUNT), "prepare", *map(str, argv)], env=environment, text=True,
+                          capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=120)
+
+
+def on(partition, command):
+    """What debugfs says of a partition."""
+    return run("debugfs", "-R", command, partition).stdout
+
+
+def manifest(partitions):
+    """prepared/manifest.json on the store, or None."""
+    text = on(partitions[0], "cat prepared/manifest.json")
+    return json.loads(text) if text else None
+
+
+def refused(result, partitions, *words):
+    """It is refused in these words, and nothing is prepared."""
+    assert result.returncode == REFUSED, result.stdout + result.stderr
+    for word in words:
+        assert word in result.stderr, result.stderr
+    assert manifest(partitions) is None
+
+
+def test_prepares_a_folder(partitions, tree):
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--product", "tiny.a",
+                     "--jobs", "2")
+    assert result.returncode == DONE, result.stderr
+    found = manifest(partitions)
+    work = found["workload"]
+    assert (work["dir"], work["clean"], work["build"]) == (
+        "tiny-1.0", ["make", "clean"], ["make", "all"])
+    assert found["jobs"] == 2 and found["build_uid"] == NOBODY
+    assert 0 < work["build_ns"] < 60e9
+    assert found["arena_uuid"] == run("blkid", "-p", "-s", "UUID", "-o", "value",
+                                      partitions[1]).stdout.strip()
+    tools = {pathlib.Path(path).name.split("-")[-1] for path in found["toolchain"]}
+    assert {"make", "cc1", "collect2"} <= tools
+    # It stays built, so that its space is taken; by the build user, whose tree it is.
+    assert re.search(rf"User:\s+{NOBODY}\b", on(partitions[1], "stat tiny-1.0/tiny.a"))
+    # The product's hash is that of the file in the arena.
+    built = tree.parent / "built"
+    on(partitions[1], f"dump tiny-1.0/tiny.a {built}")
+    assert run("sha256sum", built).stdout.split()[0] == work["product_sha256"]
+
+
+def test_prepares_an_archive_and_then_uses_it_in_place(partitions, tree):
+    archive = tree.parent / "source.tar.gz"
+    run("tar", "-C", tree.parent, "-czf", archive, "tiny-1.0")
+    options = ("--target", "all")
+    result = prepare(partitions, "--tree", archive, *options)
+    assert result.returncode == DONE, result.stderr
+    first = manifest(partitions)
+    assert first["workload"]["dir"] == "source" and first["workload"]["product"] == "."
+    result = prepare(partitions, "--tree", "source", *options)
+    assert result.returncode == DONE, result.stderr
+    assert "which is in the arena" in result.stderr
+    second = manifest(partitions)
+    assert second["workload"]["tree_sha256"] == first["workload"]["tree_sha256"]
+    assert second["workload"]["product_sha256"] == first["workload"]["product_sha256"]
+
+
+def test_part_of_a_tree_needs_no_config(partitions, tree):
+    outer = tree.parent / "outer"
+    outer.mkdir()
+    tree.rename(outer / "part")
+    (outer / "part/.config").unlink()
+    (outer / "part/Makefile").write_text(TINY.joinpath("Makefile").read_text()
+                                         .replace(" .config", ""))
+    result = prepare(partitions, "--tree", outer, "--target", "-C part")
+    assert result.returncode == DONE, result.stderr
+    work = manifest(partitions)["workload"]
+    assert work["clean"] == ["make", "-C", "part", "clean"]
+    assert work["build"] == ["make", "-C", "part"] and work["product"] == "part"
+
+
+def test_configures_with_a_target_or_a_file(partitions, tree):
+    (tree / ".config").unlink()
+    with open(tree / "Makefile", "a", encoding="ascii") as f:
+        f.write("\ntinyconfig:\n\techo made >.config\nolddefconfig:\n\techo completed >>.config\n")
+    options = ("--target", "all", "--product", "tiny.a")
+    result = prepare(partitions, "--tree", tree, *options, "--config", "tinyconfig")
+    assert result.returncode == DONE, result.stderr
+    assert on(partitions[1], "cat tiny-1.0/.config") == "made\n"
+    mine = tree.parent / "mine.config"
+    mine.write_text("mine\n")
+    result = prepare(partitions, "--tree", "tiny-1.0", *options, "--config", mine)
+    assert result.returncode == DONE, result.stderr
+    assert on(partitions[1], "cat tiny-1.0/.config") == "mine\ncompleted\n"
+
+
+def test_tree_without_makefile(partitions, tree):
+    (tree / "Makefile").unlink()
+    refused(prepare(partitions, "--tree", tree, "--target", "all"), partitions,
+            "there is no Makefile in tiny-1.0")
+
+
+def test_tree_without_config(partitions, tree):
+    (tree / ".config").unlink()
+    refused(prepare(partitions, "--tree", tree, "--target", "all"), partitions,
+            "there is no .config in tiny-1.0", "--config defconfig")
+
+
+def test_no_such_tree(partitions, tree):
+    refused(prepare(partitions, "--tree", tree.parent / "none"), partitions,
+            "none", "neither a folder or archive")
+
+
+def test_damaged_archive_leaves_no_tree(partitions, tree):
+    archive = tree.parent / "cut-1.0.tar.gz"
+    run("tar", "-C", tree.parent, "-czf", archive, "tiny-1.0")
+    archive.write_bytes(archive.read_bytes()[:-400])
+    result = prepare(partitions, "--tree", archive, "--target", "all")
+    assert result.returncode == FAILED and "tar failed" in result.stderr
+    assert manifest(partitions) is None
+    assert "cut-1.0" not in on(partitions[1], "ls")
+
+
+def test_target_that_does_not_build(partitions, tree):
+    with open(tree / "word.c", "a", encoding="ascii") as f:
+        f.write("#error this is the reason\n")
+    refused(prepare(partitions, "--tree", tree, "--target", "all"), partitions,
+            "make in tiny-1.0 failed", "this is the reason")
+
+
+def test_product_that_differs_between_two_builds(partitions, tree):
+    with open(tree / "Makefile", "a", encoding="ascii") as f:
+        f.write("\nCFLAGS += -DSTAMP=\\\"$(shell od -An -N4 -tx4 /dev/urandom | tr -d ' ')\\\"\n")
+    with open(tree / "word.c", "a", encoding="ascii") as f:
+        f.write("const char stamp[] = STAMP;\n")
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--product", "tiny.a")
+    refused(result, partitions, "tiny.a differs between two builds")
+    hashes = [line.strip() for line in result.stderr.splitlines() if len(line.strip()) == 64]
+    assert len(set(hashes)) == 2
+
+
+def test_product_that_is_not_made(partitions, tree):
+    refused(prepare(partitions, "--tree", tree, "--target", "all", "--product", "vmlinux"),
+            partitions, "the build left no vmlinux", "--product")
+
+
+def test_while_a_campaign_is_active(partitions, tree):
+    active = tree.parent / "active"
+    active.write_text("2026-11-30-a\n")
+    run("debugfs", "-w", "-R", f"write {active} active", partitions[0])
+    refused(prepare(partitions, "--tree", tree, "--target", "all"), partitions,
+            "2026-11-30-a is active", "recount stop")
+
+
+def test_store_with_the_arenas_label_is_no_store(partitions, tree):
+    run("e2label", partitions[0], "OTHER")
+    result = prepare(partitions, "--tree", tree)
+    assert result.returncode == REFUSED
+    assert "no partition is labelled RECOUNT" in result.stderr
