@@ -140,7 +140,7 @@ static void print_guard(FILE *f, const char *store_uuid, const struct oneshot_en
 	      "  if [ -n \"$recount_entry\" -a -n \"$recount_cleared\" ]; then\n"
 	      "    set default=\"$recount_entry\"\n"
 	      "    set timeout_style=menu\n"
-	      "    set timeout=3\n"
+	      "    set timeout=1\n"
 	      "  else\n"
 	      "    set default=\"$recount_default\"\n"
 	      "    set recount_token=\n"

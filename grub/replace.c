@@ -7,17 +7,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int folder_of(const char *path, char **out)
+/* Owned by caller; NULL without memory. */
+static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	if (!slash)
-		*out = strdup(".");
-	else if (slash == path)
-		*out = strdup("/");
-	else
-		*out = strndup(path, (size_t)(slash - path));
-	return *out ? 0 : -ENOMEM;
+		return strdup(".");
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
 static int sync_folder(const char *dir)
@@ -27,19 +24,13 @@ static int sync_folder(const char *dir)
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-/* The path behind all links, or @path itself when there is no such file yet. */
-static int follow(const char *path, char **out)
+/* The path behind all links, or @path itself when there is no such file yet. Owned by caller; NULL
+ * with errno. */
+static char *follow(const char *path)
 {
 	char *real = realpath(path, NULL);
 
-	if (!real && errno != ENOENT)
-		return -errno;
-	if (!real)
-		real = strdup(path);
-	if (!real)
-		return -ENOMEM;
-	*out = real;
-	return 0;
+	return real || errno != ENOENT ? real : strdup(path);
 }
 
 static int write_all(int fd, const char *buf, size_t len)
@@ -80,12 +71,12 @@ int replace_file(const char *path, const void *buf, size_t len)
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	r = follow(path, &real);
-	if (r < 0)
-		return r;
-	r = folder_of(real, &dir);
-	if (r < 0)
-		return r;
+	real = follow(path);
+	if (!real)
+		return -errno;
+	dir = folder_of(real);
+	if (!dir)
+		return -ENOMEM;
 	if (asprintf(&temp, "%s/.recount-XXXXXX", dir) < 0) {
 		temp = NULL;
 		return -ENOMEM;
@@ -106,14 +97,13 @@ int replace_file(const char *path, const void *buf, size_t len)
 int replace_remove(const char *path)
 {
 	_cleanup_free_ char *real = NULL, *dir = NULL;
-	int r;
 
-	r = follow(path, &real);
-	if (r < 0)
-		return r;
-	r = folder_of(real, &dir);
-	if (r < 0)
-		return r;
+	real = follow(path);
+	if (!real)
+		return -errno;
+	dir = folder_of(real);
+	if (!dir)
+		return -ENOMEM;
 	if (unlink(real) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	return sync_folder(dir);
@@ -121,16 +111,12 @@ int replace_remove(const char *path)
 
 int replace_make_folder(const char *path)
 {
-	_cleanup_free_ char *dir = NULL, *above = NULL;
-	int r;
+	_cleanup_free_ char *dir = folder_of(path), *above = NULL;
 
-	r = folder_of(path, &dir);
-	if (r < 0)
-		return r;
+	if (!dir)
+		return -ENOMEM;
 	if (mkdir(dir, 0755) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	r = folder_of(dir, &above);
-	if (r < 0)
-		return r;
-	return sync_folder(above);
+	above = folder_of(dir);
+	return above ? sync_folder(above) : -ENOMEM;
 }

@@ -61,7 +61,7 @@ struct record_load {
 
 struct record_cold {
 	int64_t cached_bytes, slab_reclaimable_bytes, dentries; /* after the flush */
-	int64_t device_read_bytes; /* read from the arena's device from T0 to T1 */
+	int64_t device_read_bytes; /* read from the arena's device from T0 to T2 */
 	int ok;			   /* 0 or 1; ABSENT when unknown */
 };
 

@@ -14,7 +14,7 @@
 #include "initramfs/mounts.h"
 #include "results/log.h"
 #include "runner/arm.h"
-#include "runner/environment.h"
+#include "runner/snapshot.h"
 
 #define STORE_MOUNT "/run/recount/store"
 #define DMESG_BYTES (1 << 20)
@@ -216,7 +216,7 @@ int visit_put_environment(const struct visit *v)
 {
 	_cleanup_free_ char *json = NULL;
 	struct store *s;
-	int r = environment_snapshot(&json);
+	int r = snapshot_take(&json);
 
 	if (r == 0)
 		r = open_store(v, &s);
@@ -314,12 +314,4 @@ int visit_done(const struct visit *v)
 	if (r == 0)
 		r = arm_next(v, s);
 	return close_store(s, r);
-}
-
-int visit_disarm(const struct visit *v)
-{
-	struct store *s;
-	int r = open_store(v, &s);
-
-	return r < 0 ? r : close_store(s, oneshot_disarm(STORE_MOUNT "/grub/grubenv"));
 }

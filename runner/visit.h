@@ -51,7 +51,4 @@ int visit_fail(const struct visit *v, const char *reason) _must_check_;
  */
 int visit_done(const struct visit *v) _must_check_;
 
-/* Ends without a result: clears the one-shot, so that the machine comes home. */
-int visit_disarm(const struct visit *v) _must_check_;
-
 #endif

@@ -329,6 +329,18 @@ static int run_trials(struct work *w)
 	return r;
 }
 
+/* What the supervisor costs, for dmesg-N.txt. */
+static void show_supervisor(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/1/status", "re");
+	char line[256];
+	long kib;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmRSS: %ld", &kib) == 1)
+			log_info("PID 1 has %ld KiB resident", kib);
+}
+
 static int prepare_boot(struct work *w)
 {
 	struct visit *v = &w->visit;
@@ -368,6 +380,7 @@ static int serve(struct work *w)
 		log_warn("going on without a snapshot of the environment");
 	if (r == 0)
 		r = run_trials(w);
+	show_supervisor();
 	if (r == 0)
 		r = visit_done(v);
 	return r;

@@ -121,7 +121,7 @@ static void order_of_the_guard(void **state)
 		"load_env -f \"($recount_store)/grub/grubenv\" next_entry recount_token",
 		"[ -z \"$next_entry\" ]",
 		"set default=\"$recount_entry\"\n",
-		"set timeout=3\n",
+		"set timeout=1\n",
 		"set default=\"$recount_default\"\n",
 		"menuentry ",
 		"if linux ",
@@ -180,7 +180,7 @@ static void case_36_no_fallback_case_41_no_recordfail(void **state)
 	assert_null(strstr(text, "recordfail"));
 	assert_null(strstr(text, "savedefault"));
 	assert_null(strstr(text, "insmod"));
-	assert_non_null(strstr(text, "set timeout=3\n"));
+	assert_non_null(strstr(text, "set timeout=1\n"));
 	free(text);
 }
 
@@ -258,7 +258,8 @@ static void grub_accepts_the_syntax(void **state)
 
 	(void)state;
 	if (system("command -v grub-script-check >/dev/null 2>&1") != 0) {
-		print_message("no grub-script-check here\n");
+		assert_null(getenv("CI"));
+		print_message("skipped: no grub-script-check here\n");
 		skip();
 	}
 	e[1].id = "recount-e02";

@@ -336,6 +336,26 @@ static void figures_that_were_not_read_are_left_out(void **state)
 	rows_free(rows);
 }
 
+static void an_entry_of_the_canary_alone_has_no_row(void **state)
+{
+	struct rows *rows = NULL;
+	size_t all = plan->n_entries;
+
+	(void)state;
+	/* The canary's kernel is left out of every round. */
+	for (size_t b = 1; b < plan->n_boots; b++) {
+		if (strcmp(plan->boots[b].entry, plan->boots[0].entry) == 0) {
+			free(plan->boots[b].entry);
+			plan->boots[b].entry = strdup(plan->entries[all - 1].label);
+		}
+	}
+	assert_int_equal(rows_collect(c, plan->entries[all - 1].label, &rows), 0);
+	assert_int_equal(rows->tables[0].n_rows, all - 1);
+	for (size_t i = 0; i < all - 1; i++)
+		assert_string_not_equal(rows->tables[0].rows[i].entry->label, plan->boots[0].entry);
+	rows_free(rows);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -348,6 +368,7 @@ int main(void)
 		TEST(figures_are_those_of_ok_trials_outside_the_canary),
 		TEST(ratio_is_the_geometric_mean_of_paired_rounds),
 		TEST(figures_that_were_not_read_are_left_out),
+		TEST(an_entry_of_the_canary_alone_has_no_row),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, NULL, NULL);

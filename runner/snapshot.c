@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Reads one file per fact; the list is the whole of it. */
-#include "runner/environment.h"
+#include "runner/snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,6 @@ static const struct {
 	{"smt_control", "/sys/devices/system/cpu/smt/control"},
 	{"cpus_online", "/sys/devices/system/cpu/online"},
 	{"transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled"},
-	{"preempt", "/sys/kernel/debug/sched/preempt"},
 	{"meltdown", "/sys/devices/system/cpu/vulnerabilities/meltdown"},
 	{"spectre_v1", "/sys/devices/system/cpu/vulnerabilities/spectre_v1"},
 	{"spectre_v2", "/sys/devices/system/cpu/vulnerabilities/spectre_v2"},
@@ -60,7 +59,7 @@ static char *read_fact(const char *path)
 	return strdup(buf);
 }
 
-int environment_snapshot(char **json)
+int snapshot_take(char **json)
 {
 	struct plan_pair pairs[ARRAY_SIZE(facts)];
 	int r;
