@@ -244,12 +244,12 @@ static int insert_file(struct loader *l, const char *path, int use_blacklist)
 	return r;
 }
 
-static int is_hwmon(const char *path)
+static int lies_below(const char *path, const char *folder)
 {
-	return path && strstr(path, "/drivers/hwmon/") != NULL;
+	return !folder || (path && strstr(path, folder));
 }
 
-static void load_alias_by_bin(struct loader *l, const char *alias, int hwmon_only)
+static void load_alias_by_bin(struct loader *l, const char *alias, const char *folder)
 {
 	struct kmod_list *list = NULL, *entry;
 
@@ -259,21 +259,21 @@ static void load_alias_by_bin(struct loader *l, const char *alias, int hwmon_onl
 	{
 		struct kmod_module *mod = kmod_module_get_module(entry);
 
-		if (!hwmon_only || is_hwmon(kmod_module_get_path(mod)))
+		if (lies_below(kmod_module_get_path(mod), folder))
 			insert_with_deps(l, mod, KMOD_PROBE_APPLY_BLACKLIST);
 		kmod_module_unref(mod);
 	}
 	kmod_module_unref_list(list);
 }
 
-static void load_alias_by_text(struct loader *l, const char *alias, int hwmon_only)
+static void load_alias_by_text(struct loader *l, const char *alias, const char *folder)
 {
 	struct modindex_list list = {0};
-	int wanted = !hwmon_only;
+	int wanted = !folder;
 
 	if (modindex_resolve(l->index, alias, &list) == 0) {
 		for (size_t i = 0; i < list.n && !wanted; i++)
-			wanted = is_hwmon(list.paths[i]);
+			wanted = lies_below(list.paths[i], folder);
 		for (size_t i = 0; i < list.n && wanted; i++)
 			insert_file(l, list.paths[i], 1);
 	}
@@ -282,13 +282,16 @@ static void load_alias_by_text(struct loader *l, const char *alias, int hwmon_on
 
 static void load_alias(struct loader *l, const char *alias, enum modules_pass pass)
 {
-	int hwmon_only = pass == MODULES_PLATFORM && strncmp(alias, "cpu:", 4) != 0 &&
-			 strncmp(alias, "acpi:", 5) != 0;
+	const char *folder = NULL;
 
+	if (pass == MODULES_PLATFORM)
+		folder = !strncmp(alias, "cpu:", 4) || !strncmp(alias, "acpi:", 5)
+				 ? "/drivers/"
+				 : "/drivers/hwmon/";
 	if (l->index)
-		load_alias_by_text(l, alias, hwmon_only);
+		load_alias_by_text(l, alias, folder);
 	else
-		load_alias_by_bin(l, alias, hwmon_only);
+		load_alias_by_bin(l, alias, folder);
 }
 
 static int load_rounds(struct loader *l, const char *sys, enum modules_pass pass)

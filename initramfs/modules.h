@@ -15,8 +15,9 @@ enum modules_pass {
 	/* Every modalias under /sys, except those of PCI devices of class 02, 03, 04 or 0d and of
 	 * what hangs on them. */
 	MODULES_HARDWARE,
-	/* cpu: and acpi: aliases, and of the rest what lies in drivers/hwmon: cpufreq, thermal,
-	 * fan. The same devices are left out. */
+	/* Of cpu: and acpi: aliases what lies in drivers/, of the rest what lies in
+	 * drivers/hwmon: cpufreq, thermal, fan; not the ciphers and hypervisors that a CPU's
+	 * flags ask for too. The same devices are left out. */
 	MODULES_PLATFORM,
 };
 

@@ -47,7 +47,9 @@ static void harden(void)
 {
 	struct sched_param param = {.sched_priority = 1};
 
-	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+	/* The program lies in the rootfs, whose pages never leave memory; only what is written to
+	 * needs the lock. */
+	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
 		log_errno(-errno, "lock PID 1 in memory");
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param))
 		log_errno(-errno, "make PID 1 real-time");

@@ -28,15 +28,15 @@ static int open_file(const struct plan_load *load, const char *dir, int *fds, si
 
 static int write_file(int fd, uint64_t bytes)
 {
-	static uint64_t chunk[WRITE_BYTES / sizeof(uint64_t)];
+	_cleanup_free_ char *chunk = malloc(WRITE_BYTES);
 	uint64_t state = 1;
 
-	for (uint64_t at = 0; at < bytes; at += WRITE_BYTES) {
-		load_fill(chunk, sizeof(chunk), &state);
-		if (pwrite(fd, chunk, sizeof(chunk), at) != (ssize_t)sizeof(chunk))
+	for (uint64_t at = 0; chunk && at < bytes; at += WRITE_BYTES) {
+		load_fill(chunk, WRITE_BYTES, &state);
+		if (pwrite(fd, chunk, WRITE_BYTES, at) != WRITE_BYTES)
 			return -1;
 	}
-	return 0;
+	return chunk ? 0 : -1;
 }
 
 static int run(struct load_worker *w)
