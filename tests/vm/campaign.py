@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign inside the test machine: prepare, start, follow to its end, take the store home."""
+import collections
+import json
+import pathlib
+import re
+import time
+
+from image import extract_store
+from machine import MachineError
+
+BOOT = re.compile(r"recount: (\S+): boot (\d+) of (\d+), round (\d+), attempt (\d+): kernel (\S+)")
+TRIAL = re.compile(r"recount:   (\S+) +-j(\d+) +(\S+) +(ok|void|failed|timeout|discarded)\b ?(\S*)")
+DONE = re.compile(r"recount: done (\d+) of (\d+), void (\d+), failed (\d+)")
+KERNEL = re.compile(r"Linux version (\S+)")
+
+Event = collections.namedtuple("Event", "at_s kind match")
+OVER = r"campaign \S+ is over"
+KINDS = {"boot": BOOT, "trial": TRIAL, "done": DONE, "kernel": KERNEL}
+
+TREE_TOOLS = ("linux/tools", "-C lib/api")
+TREE_TINY = ("tiny", "all")
+
+
+def events(lines):
+    """What happened, in order, out of a machine's console lines."""
+    for line in lines:
+        for kind, pattern in KINDS.items():
+            match = pattern.search(line.text)
+            if match:
+                yield Event(line.at_s, kind, match)
+
+
+def prepare(machine, tree, target, *options, timeout_s=900):
+    """`recount prepare` in the running guest."""
+    words = " ".join(options)
+    return machine.run(f"recount prepare --tree {tree} --target '{target}' {words}", timeout_s)
+
+
+def start(machine, *options):
+    """`recount start` in the running guest, which then reboots into the canary."""
+    machine.send("recount start --yes --notice 2 " + " ".join(options) +
+                 " >/dev/console 2>&1")
+
+
+def wait_idle_shell(machine, timeout_s):
+    """Waits until the guest's shell answers, whatever boots lie in between."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return machine.run("uname -r", 20).out.strip()
+        except MachineError:
+            if not machine.running() or time.monotonic() > deadline:
+                raise
+
+
+def follow(machine, timeout_s, on_event=None, until=OVER):
+    """Follows a campaign to a console line, by default its end; returns all events so far."""
+    deadline = time.monotonic() + timeout_s
+    told = 0
+    while True:
+        found = list(events(list(machine.lines)))
+        for event in found[told:]:
+            if on_event:
+                on_event(event)
+        told = len(found)
+        if re.search(until, machine.console()):
+            return found
+        if not machine.running() or time.monotonic() > deadline:
+            raise MachineError(f"no /{until}/ in {timeout_s} s\n" +
+                               "\n".join(machine.console().splitlines()[-40:]))
+        time.sleep(0.5)
+
+
+def take_store(machine, out):
+    """Waits for the guest's shell, switches it off in order and copies the store's files."""
+    wait_idle_shell(machine, 300)
+    machine.poweroff(180)
+    return extract_store(machine.disk, out)
+
+
+def newest(store):
+    """Folder of the newest campaign in a copy of a store."""
+    return sorted((pathlib.Path(store) / "campaigns").iterdir())[-1]
+
+
+def records(store):
+    """{(boot, trial, attempt): record} of the newest campaign in a copy of a store."""
+    found = {}
+    for path in sorted(newest(store).glob("boots/*/trial-*.json")):
+        _, trial, attempt = path.stem.split("-")
+        found[int(path.parent.name), int(trial), int(attempt)] = json.loads(path.read_text())
+    return found
