@@ -21,6 +21,9 @@
 #include "runner/watchdog.h"
 #include "runner/worker.h"
 
+#define REBOOT_MS	 30000
+#define WATCHDOG_POLL_MS 2000
+
 static void write_word(const char *path, const char *word)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -68,6 +71,12 @@ static _Noreturn void reboot_now(void)
 	for (int i = 0; pid > 0 && i < 100 && waitpid(pid, NULL, WNOHANG) == 0; i++)
 		nanosleep(&tick, NULL);
 	log_info("rebooting");
+	/* An orderly reboot may block behind a device that does not answer. */
+	if (fork() == 0) {
+		sleep(REBOOT_MS / 1000);
+		write_word("/proc/sysrq-trigger", "b");
+		_exit(0);
+	}
 	reboot(RB_AUTOBOOT);
 	write_word("/proc/sysrq-trigger", "b");
 	for (;;)
@@ -108,7 +117,7 @@ static const char *overdue(const struct watch *watch)
 
 static _Noreturn void supervise(struct watch *watch, pid_t worker)
 {
-	int watchdog = -1, timeout_s = 0, tick_ms = WATCH_SLICE_MS;
+	int watchdog = -1, timeout_s = 0, tick_ms = WATCHDOG_POLL_MS;
 	struct timespec wait;
 	const char *why;
 	sigset_t chld;
@@ -118,15 +127,16 @@ static _Noreturn void supervise(struct watch *watch, pid_t worker)
 	for (;;) {
 		if (watchdog < 0) {
 			watchdog = watchdog_open(&timeout_s);
-			if (watchdog >= 0) {
+			if (watchdog >= 0)
 				log_info("watchdog armed, %d s", timeout_s);
-				if (timeout_s * 1000 / 3 < tick_ms)
-					tick_ms = timeout_s * 1000 / 3;
-			}
 		} else {
 			watchdog_pet(watchdog);
 		}
-		/* Until a driver is loaded, look for the watchdog a little more often. */
+		/* Until the drivers are loaded the watchdog is looked for more often. */
+		if (watchdog >= 0 || atomic_load(&watch->drivers_loaded))
+			tick_ms = WATCH_SLICE_MS;
+		if (watchdog >= 0 && timeout_s * 1000 / 3 < tick_ms)
+			tick_ms = timeout_s * 1000 / 3;
 		wait.tv_sec = tick_ms / 1000;
 		wait.tv_nsec = tick_ms % 1000 * 1000000L;
 		sigtimedwait(&chld, NULL, &wait);

@@ -15,15 +15,12 @@
 
 static int open_file(const struct plan_load *load, const char *dir, int *fds, size_t *n_fds)
 {
-	char path[4096];
-
 	(void)load;
-	snprintf(path, sizeof(path), "%s/.recount/load-io", dir);
-	fds[0] = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fds[0] = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fds[0] < 0)
 		return -errno;
 	*n_fds = 1;
-	return unlink(path) ? -errno : 0;
+	return 0;
 }
 
 static int write_file(int fd, uint64_t bytes)

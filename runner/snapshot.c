@@ -8,7 +8,7 @@
 
 #include "results/environment.h"
 
-#define FACT_BYTES 4096
+#define FACT_BYTES 16384
 
 static const struct {
 	const char *name, *path;

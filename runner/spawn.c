@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -115,6 +116,18 @@ int spawn_become(const struct spawn_user *user)
 	return 0;
 }
 
+/* A terminal of root's must not be there for a build to type into (TIOCSTI). The session stays:
+ * a new one would change how the scheduler groups build and load. */
+static void leave_terminal(void)
+{
+	int tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (tty < 0)
+		return;
+	ioctl(tty, TIOCNOTTY);
+	close(tty);
+}
+
 static int child_streams(int err_fd)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -144,6 +157,7 @@ static void child(const struct spawn *s, int ready, int gate)
 	char byte;
 
 	setpgid(0, 0);
+	leave_terminal();
 	r = child_streams(s->err_fd);
 	default_signals();
 	if (r == 0 && s->chroot_dir) {
@@ -202,48 +216,78 @@ void spawn_go(struct spawn *s)
 	s->gate_fd = -1;
 }
 
-int spawn_wait(pid_t pid, int64_t deadline_ns, int slice_ms, void (*alive)(void *), void *arg,
-	       int *status, struct rusage *usage)
+/* Waits for the child, or for a signal of @wake that is not SIGCHLD: then 1, and *caught is it. */
+static int wait_child(pid_t pid, int64_t deadline_ns, int slice_ms, void (*alive)(void *),
+		      void *arg, const sigset_t *wake, int *caught, int *status,
+		      struct rusage *usage)
 {
-	sigset_t chld;
-	int64_t left;
+	int64_t slice_ns = slice_ms * INT64_C(1000000), next_ns = spawn_now_ns() + slice_ns;
+	int64_t now, until;
 	struct timespec timeout;
 	pid_t got;
 
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
-	if (sigprocmask(SIG_BLOCK, &chld, NULL))
-		return -errno;
 	for (;;) {
 		got = wait4(pid, status, WNOHANG, usage);
 		if (got == pid)
 			return 0;
 		if (got < 0 && errno != EINTR)
 			return -errno;
-		left = deadline_ns - spawn_now_ns();
-		if (left <= 0)
+		now = spawn_now_ns();
+		if (now >= deadline_ns)
 			return -ETIMEDOUT;
-		if (alive && left > slice_ms * INT64_C(1000000))
-			left = slice_ms * INT64_C(1000000);
-		timeout.tv_sec = left / 1000000000;
-		timeout.tv_nsec = left % 1000000000;
-		if (sigtimedwait(&chld, NULL, &timeout) < 0 && errno == EAGAIN && alive)
+		/* By the clock: orphans that end may wake us any number of times. */
+		if (alive && now >= next_ns) {
 			alive(arg);
+			next_ns = now + slice_ns;
+		}
+		until = alive && next_ns < deadline_ns ? next_ns : deadline_ns;
+		timeout.tv_sec = (until - now) / 1000000000;
+		timeout.tv_nsec = (until - now) % 1000000000;
+		*caught = sigtimedwait(wake, NULL, &timeout);
+		if (*caught > 0 && *caught != SIGCHLD)
+			return 1;
 	}
+}
+
+int spawn_wait(pid_t pid, int64_t deadline_ns, int slice_ms, void (*alive)(void *), void *arg,
+	       int *status, struct rusage *usage)
+{
+	sigset_t chld;
+	int caught;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &chld, NULL))
+		return -errno;
+	return wait_child(pid, deadline_ns, slice_ms, alive, arg, &chld, &caught, status, usage);
 }
 
 int spawn_run(struct spawn *s, int64_t timeout_ms, int *status, struct rusage *usage)
 {
 	int64_t deadline = spawn_now_ns() + timeout_ms * INT64_C(1000000);
-	int r = spawn_prepare(s);
+	sigset_t wake, old;
+	int caught = 0, r;
 
-	if (r < 0)
-		return r;
-	spawn_go(s);
-	r = spawn_wait(s->pid, deadline, 0, NULL, NULL, status, usage);
-	if (r == -ETIMEDOUT) {
+	/* Blocked before the fork, so that whoever ends us takes the build along. */
+	sigemptyset(&wake);
+	sigaddset(&wake, SIGCHLD);
+	sigaddset(&wake, SIGINT);
+	sigaddset(&wake, SIGTERM);
+	sigaddset(&wake, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &wake, &old))
+		return -errno;
+	r = spawn_prepare(s);
+	if (r == 0) {
+		spawn_go(s);
+		r = wait_child(s->pid, deadline, 0, NULL, NULL, &wake, &caught, status, usage);
 		kill(-s->pid, SIGKILL);
-		waitpid(s->pid, status, 0);
+		if (r != 0)
+			waitpid(s->pid, status, 0);
+	}
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	if (r == 1) {
+		raise(caught);
+		return -EINTR;
 	}
 	if (r < 0)
 		return r;

@@ -62,8 +62,9 @@ void spawn_go(struct spawn *s);
 int spawn_wait(pid_t pid, int64_t deadline_ns, int slice_ms, void (*alive)(void *), void *arg,
 	       int *status, struct rusage *usage) _must_check_;
 
-/* Prepare, go and wait; kills the child's process group on timeout (-ETIMEDOUT). 0 when it exited
- * with 0; -ECHILD with *status otherwise. */
+/* Prepare, go and wait, then kill what is left of the child's process group. 0 when it exited with
+ * 0; -ECHILD with *status otherwise; -ETIMEDOUT. SIGINT, SIGTERM and SIGHUP end the group first
+ * and then act on the caller (-EINTR if it survives). */
 int spawn_run(struct spawn *s, int64_t timeout_ms, int *status, struct rusage *usage) _must_check_;
 
 /* CLOCK_MONOTONIC in ns. */

@@ -21,6 +21,7 @@
 #include "runner/load.h"
 #include "runner/watch.h"
 
+#define ERRORS_MAX_BYTES (64 << 20)
 #define SETTLE_MS	 1000
 #define CLEAN_TIMEOUT_MS 600000
 /* A flush may leave this much more than the boot's first one did. */
@@ -65,7 +66,8 @@ void trial_kill_leftovers(void)
 int trial_mount_arena(const struct trial_place *p)
 {
 	char tmp[PATH_MAX];
-	int r = mount_device(p->arena_device, p->plan->arena_fstype, "noatime", p->arena_dir);
+	int r = mount_device(p->arena_device, p->plan->arena_fstype, "noatime,nosuid,nodev",
+			     p->arena_dir);
 
 	if (r < 0)
 		return log_errno(r, "mount the arena %s", p->arena_device);
@@ -112,8 +114,9 @@ static int open_errors(void)
 {
 	int fd = memfd_create("build-errors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	/* Sealed at its size: a build that prints without end fills neither memory nor a disk. */
-	if (fd >= 0 && (ftruncate(fd, TRIAL_STDERR_BYTES - 1) ||
+	/* Sealed at its size, so that a build which prints without end fails instead of filling
+	 * memory; large enough for any that ends. */
+	if (fd >= 0 && (ftruncate(fd, ERRORS_MAX_BYTES) ||
 			fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK))) {
 		close(fd);
 		fd = -1;
@@ -157,6 +160,7 @@ static int flush(struct run *run, struct trial_record *out)
 	struct timespec settle = {SETTLE_MS / 1000, SETTLE_MS % 1000 * 1000000L};
 	int r;
 
+	run->place->busy(run->place->arg, WATCH_WRITEBACK_MS);
 	sync();
 	r = trial_unmount_arena(run->place);
 	if (r == -EBUSY) {
@@ -169,10 +173,11 @@ static int flush(struct run *run, struct trial_record *out)
 	r = trial_mount_arena(run->place);
 	if (r < 0)
 		return r;
-	if (write_word("/proc/sys/vm/drop_caches", "3") < 0 ||
-	    write_word("/proc/sys/vm/drop_caches", "3") < 0)
-		trial_record_void(out, "not-cold");
+	for (int times = 0; times < 2; times++)
+		if (write_word("/proc/sys/vm/drop_caches", "3") < 0)
+			trial_record_void(out, "not-cold");
 	nanosleep(&settle, NULL);
+	run->place->alive(run->place->arg);
 	return 0;
 }
 
@@ -277,11 +282,13 @@ static void timed(struct run *run, const struct spawn *prepared, struct trial_re
 	if (run->load)
 		load_snapshot(run->load, &load1);
 	memory_gauges_read(&at_exit);
+	p->deadline(p->arg, 0);
+	p->busy(p->arg, WATCH_WRITEBACK_MS);
 	if (r == 0)
 		syncfs(run->arena_fd);
 	t2 = raw_ns();
 	counters_read(p->arena_dev, &after);
-	p->deadline(p->arg, 0);
+	p->alive(p->arg);
 	out->wall_ns = t1 - t0;
 	counter_figures(&before, &after, out);
 	if (run->load) {
@@ -349,10 +356,12 @@ static void product_check(const struct run *run, struct trial_record *out)
 	if (snprintf(path, sizeof(path), "%s%s/%s", run->place->root_dir, run->dir,
 		     run->workload->product) >= (int)sizeof(path))
 		return;
+	run->place->busy(run->place->arg, WATCH_WRITEBACK_MS);
 	r = digest_product(path, out->product_sha256);
+	run->place->alive(run->place->arg);
 	if (r < 0)
 		log_errno(r, "hash the product %s", path);
-	if (r < 0 || strcmp(out->product_sha256, run->workload->product_sha256))
+	if (r < 0 || strcmp(out->product_sha256, run->workload->product_sha256) != 0)
 		trial_record_void(out, "product-differs");
 }
 
@@ -398,6 +407,7 @@ static int run_steps(struct run *run, const struct plan_trial *trial, struct tri
 	if (r < 0)
 		return r;
 	trial_kill_leftovers();
+	run->place->busy(run->place->arg, WATCH_WRITEBACK_MS);
 	if (renew_swap(run->place->swap_device) < 0)
 		trial_record_void(out, "swap-not-renewed");
 	r = make_clean(run);
@@ -407,6 +417,8 @@ static int run_steps(struct run *run, const struct plan_trial *trial, struct tri
 		out->status = TRIAL_FAILED;
 		return 0;
 	}
+	/* A process that clean left behind would keep the arena busy. */
+	trial_kill_leftovers();
 	r = flush(run, out);
 	if (r < 0 || out->status != TRIAL_OK)
 		return r;

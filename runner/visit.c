@@ -8,6 +8,7 @@
 #include <sys/klog.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 
 #include "grub/oneshot.h"
 #include "initramfs/cmdline.h"
@@ -17,7 +18,7 @@
 #include "runner/snapshot.h"
 
 #define STORE_MOUNT "/run/recount/store"
-#define DMESG_BYTES (1 << 20)
+#define DMESG_BYTES (128 << 10) /* the last of them; the store is small */
 
 enum { SYSLOG_READ_ALL = 3 }; /* syslog(2) */
 
@@ -93,6 +94,19 @@ static void name_damage(const char *path, int err)
 	log_errno(err, "use %s on the store", path);
 }
 
+/* The kernel took the hardware clock for UTC, where other systems keep local time in it. */
+static void correct_clock(int64_t rtc_offset_s)
+{
+	struct timespec now;
+
+	if (rtc_offset_s == 0)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec -= rtc_offset_s;
+	if (clock_settime(CLOCK_REALTIME, &now))
+		log_errno(-errno, "set the clock to UTC");
+}
+
 static int read_plan(struct visit *v, struct store *s)
 {
 	char id[STORE_ID], sha256[PLAN_SHA256];
@@ -104,10 +118,11 @@ static int read_plan(struct visit *v, struct store *s)
 	r = store_plan(s, id, &v->plan, sha256, &why);
 	if (r < 0)
 		return log_errno(r, "read the plan of campaign %s (%s)", id, why ? why : "file");
-	if (strcmp(sha256, v->plan_sha256)) {
+	if (strcmp(sha256, v->plan_sha256) != 0) {
 		log_warn("the plan of campaign %s is not the one this boot was armed for", id);
 		return -EPERM;
 	}
+	correct_clock(v->plan->rtc_offset_s);
 	return 0;
 }
 
@@ -142,7 +157,7 @@ static int find_attempt(struct visit *v, const struct campaign *c)
 		return -EPERM;
 	}
 	state = &c->boots[boot].attempts[attempt - 1];
-	if (strcmp(state->armed.token, v->token)) {
+	if (strcmp(state->armed.token, v->token) != 0) {
 		log_warn("this boot's token is %s, but %s is armed, so nothing is run", v->token,
 			 state->armed.token);
 		return -EPERM;
@@ -218,9 +233,20 @@ int visit_put_environment(const struct visit *v)
 	struct store *s;
 	int r = snapshot_take(&json);
 
-	if (r == 0)
-		r = open_store(v, &s);
+	if (r < 0)
+		return r;
+	r = open_store(v, &s);
 	return r < 0 ? r : close_store(s, put_text(s, v, "environment", "json", json));
+}
+
+/* A result that cannot be kept is at least shown; the kernel's log takes short lines only. */
+static void show_record(char *json)
+{
+	char *save = NULL;
+
+	log_warn("this record could not be written:");
+	for (char *line = strtok_r(json, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		log_info("%s", line);
 }
 
 int visit_put_trial(const struct visit *v, const struct trial_record *record, const char *errors)
@@ -242,9 +268,8 @@ int visit_put_trial(const struct visit *v, const struct trial_record *record, co
 		}
 		r = close_store(s, r);
 	}
-	/* A result that cannot be kept is at least shown. */
 	if (r < 0)
-		log_warn("the record that could not be written: %s", json);
+		show_record(json);
 	return r;
 }
 

@@ -18,10 +18,13 @@
 /* While it waits for a build or a load, the worker answers this often. PID 1 looks as often, so
  * that a timed region sees two wake-ups of ours per 30 s. */
 #define WATCH_SLICE_MS 30000
+/* Writing back a machine's memory to a slow disk, or emptying its swap, takes minutes. */
+#define WATCH_WRITEBACK_MS 900000
 
 struct watch {
 	_Atomic int64_t answered_ns; /* CLOCK_MONOTONIC of the worker's last sign of life */
 	_Atomic int64_t deadline_ns; /* the running step must have ended by then; 0: none */
+	_Atomic int drivers_loaded;  /* what has not appeared by now will not appear */
 };
 
 /* A sign of life; fit for spawn_wait()'s callback. */
@@ -30,6 +33,12 @@ static inline void watch_answer(void *watch)
 	struct watch *w = watch;
 
 	atomic_store(&w->answered_ns, spawn_now_ns());
+}
+
+/* The next step may block in the kernel, without an answer, for up to @ms. */
+static inline void watch_busy(struct watch *w, int64_t ms)
+{
+	atomic_store(&w->answered_ns, spawn_now_ns() + ms * INT64_C(1000000));
 }
 
 #endif

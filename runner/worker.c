@@ -7,7 +7,9 @@
 #include <net/if.h>
 #include <signal.h>
 #include <string.h>
+#include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -35,11 +37,24 @@ struct work {
 	char root_device[288], arena_device[288], swap_device[288];
 	dev_t arena_dev;
 	const char *arena_restore;
+	const char *trouble; /* the reason to book when the boot ends without a result */
 };
+
+/* Notes why the boot ends and passes the error on. */
+static int trouble(struct work *w, int r, const char *reason)
+{
+	w->trouble = reason;
+	return r;
+}
 
 static void answer(void *arg)
 {
 	watch_answer(((struct work *)arg)->watch);
+}
+
+static void be_busy(void *arg, int64_t ms)
+{
+	watch_busy(((struct work *)arg)->watch, ms);
 }
 
 static void set_deadline(void *arg, int64_t ns)
@@ -66,8 +81,10 @@ static int load_modules(struct work *w, const char *prefix, enum modules_pass pa
 
 	uname(&uts);
 	snprintf(dir, sizeof(dir), "%s/lib/modules/%s", prefix, uts.release);
-	answer(w);
+	/* A host adapter may take its time to find its disks. */
+	be_busy(w, WATCH_WRITEBACK_MS);
 	r = modules_load(dir, "/sys", pass, &result);
+	answer(w);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
@@ -153,21 +170,17 @@ static int find_and_protect(struct work *w)
 	size_t n = 2;
 	int r = find_device(w, "arena", plan->arena_uuid, w->arena_device, &w->arena_dev);
 
-	if (r < 0) {
-		int booked = visit_fail(&w->visit, "arena-missing");
-
-		return booked < 0 ? booked : r;
-	}
+	if (r < 0)
+		return trouble(w, r, "arena-missing");
 	r = find_device(w, "root", plan->root_uuid, w->root_device, NULL);
-	if (r == 0 && plan->swap_uuid)
+	if (r < 0)
+		return trouble(w, r, "root-missing");
+	if (plan->swap_uuid) {
 		r = find_device(w, "swap", plan->swap_uuid, w->swap_device, NULL);
-	if (r < 0) {
-		int booked = visit_fail(&w->visit, "root-missing");
-
-		return booked < 0 ? booked : r;
-	}
-	if (plan->swap_uuid)
+		if (r < 0)
+			return trouble(w, r, "swap-missing");
 		writable[n++] = w->swap_device;
+	}
 	return protect_devices(writable, n);
 }
 
@@ -207,13 +220,9 @@ static int open_root(struct work *w)
 	load_filesystem(plan->root_fstype);
 	mkdir(ROOT_DIR, 0755);
 	r = mount_root(w->root_device, plan->root_fstype, ROOT_DIR);
-	if (r < 0) {
-		int booked =
-			visit_fail(&w->visit, r == -EUCLEAN ? "root-dirty" : "root-not-mounted");
-
-		log_errno(r, "mount the root %s read-only", w->root_device);
-		return booked < 0 ? booked : r;
-	}
+	if (r < 0)
+		return trouble(w, log_errno(r, "mount the root %s read-only", w->root_device),
+			       r == -EUCLEAN ? "root-dirty" : "root-not-mounted");
 	r = mount_chroot(ROOT_DIR);
 	if (r < 0)
 		return r;
@@ -222,7 +231,10 @@ static int open_root(struct work *w)
 		log_warn("the unpacked initrd stays in memory");
 	set_sysctl("kernel.modprobe", "\n");
 	bring_up_loopback();
-	return load_modules(w, ROOT_DIR, MODULES_PLATFORM);
+	if (load_modules(w, ROOT_DIR, MODULES_PLATFORM) < 0)
+		log_warn("going on without the root's drivers for frequency and heat");
+	atomic_store(&w->watch->drivers_loaded, 1);
+	return 0;
 }
 
 /* The root's own e2fsck; 0 clean or repaired, 1 repaired (e2fsck(8)). */
@@ -257,12 +269,9 @@ static int open_arena(struct work *w)
 		r = check_arena(w);
 		w->arena_restore = "checked";
 	}
-	if (r < 0) {
-		int booked = visit_fail(&w->visit, "arena-damaged");
-
-		log_errno(r, "use the arena %s", w->arena_device);
-		return booked < 0 ? booked : r;
-	}
+	if (r < 0)
+		return trouble(w, log_errno(r, "use the arena %s", w->arena_device),
+			       "arena-damaged");
 	return 0;
 }
 
@@ -288,6 +297,18 @@ static int64_t canary_bytes(const struct visit *v, const char *workload)
 	return ABSENT;
 }
 
+/* Beside a load that takes all memory and CPU, the worker must still see a build end at once; its
+ * children inherit neither. */
+static void stay_awake(void)
+{
+	struct sched_param param = {.sched_priority = 1};
+
+	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
+		log_errno(-errno, "lock the worker in memory");
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param))
+		log_errno(-errno, "make the worker real-time");
+}
+
 static int run_trials(struct work *w)
 {
 	struct visit *v = &w->visit;
@@ -303,11 +324,13 @@ static int run_trials(struct work *w)
 		.arena_restore = w->arena_restore,
 		.user = {v->plan->build_uid, v->plan->umask, v->plan->nice, v->plan->oom_score_adj},
 		.alive = answer,
+		.busy = be_busy,
 		.deadline = set_deadline,
 		.arg = w,
 	};
 	int r = trial_mount_arena(&place);
 
+	stay_awake();
 	for (size_t t = 0; r == 0 && t < v->boot->n_trials; t++) {
 		const struct plan_trial *trial = &v->boot->trials[t];
 		struct trial_record record;
@@ -317,27 +340,30 @@ static int run_trials(struct work *w)
 		answer(w);
 		place.canary_read_bytes = canary_bytes(v, trial->workload);
 		r = trial_run(&place, v->boot, trial, v->attempt, errors, &record);
-		answer(w);
+		be_busy(w, WATCH_WRITEBACK_MS);
 		if (r == 0)
 			r = visit_put_trial(v, &record, errors);
+		answer(w);
 		if (r == 0)
 			show(trial, &record);
 	}
 	trial_kill_leftovers();
+	be_busy(w, WATCH_WRITEBACK_MS);
 	if (trial_unmount_arena(&place) < 0)
 		log_warn("the arena will have to be checked in the next boot");
+	answer(w);
 	return r;
 }
 
 /* What the supervisor costs, for dmesg-N.txt. */
 static void show_supervisor(void)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/1/status", "re");
+	_cleanup_fclose_ FILE *f = fopen("/proc/1/smaps_rollup", "re");
 	char line[256];
 	long kib;
 
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmRSS: %ld", &kib) == 1)
+		if (sscanf(line, "Rss: %ld", &kib) == 1)
 			log_info("PID 1 has %ld KiB resident", kib);
 }
 
@@ -355,10 +381,12 @@ static int prepare_boot(struct work *w)
 	r = find_device(w, "store", v->store_uuid, v->store_device, NULL);
 	if (r == 0)
 		r = protect_devices(only_store, ARRAY_SIZE(only_store));
+	be_busy(w, WATCH_WRITEBACK_MS);
 	if (r == 0)
 		r = visit_identify(v);
 	if (r == 0)
 		r = visit_reached(v);
+	answer(w);
 	return r;
 }
 
@@ -381,15 +409,23 @@ static int serve(struct work *w)
 	if (r == 0)
 		r = run_trials(w);
 	show_supervisor();
+	be_busy(w, WATCH_WRITEBACK_MS);
 	if (r == 0)
-		r = visit_done(v);
+		return visit_done(v);
+	if (visit_fail(v, w->trouble ? w->trouble : "gave-up") < 0)
+		log_warn("the referee will have to guess why this boot ended");
 	return r;
 }
 
 int worker_run(struct watch *watch)
 {
+	/* A ring of pipes on a machine of many CPUs takes more than the kernel's default. */
+	struct rlimit files = {65536, 65536};
 	static struct work work;
 	int r;
+
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		log_errno(-errno, "raise the limit of open files");
 
 	work.watch = watch;
 	/* Orphans of a build come to us, so that none is left when a trial begins. */

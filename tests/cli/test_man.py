@@ -170,7 +170,7 @@ def test_every_cause_and_reason(results):
     causes = set(re.findall(r'trial_record_void\(\w+, "([\w-]+)"', text))
     assert len(causes) >= 8
     assert missing(causes, results, "trial-TT-N.json") == []
-    calls = re.findall(r"(?:visit_fail|arm_book_failure|give_up)\([^;]*;", text)
+    calls = re.findall(r"(?:visit_fail|trouble|arm_book_failure|give_up)\([^;]*;", text)
     calls += re.findall(r"\breason = [^;]*;", text)
     reasons = {w for call in calls for w in re.findall(r'"([a-z-]+)"', call)}
     assert {"panic", "root-dirty", "changed"} <= reasons

@@ -6,7 +6,7 @@ import pathlib
 import re
 import time
 
-from image import extract_store
+from image import Disk, extract_store
 from machine import MachineError
 
 BOOT = re.compile(r"recount: (\S+): boot (\d+) of (\d+), round (\d+), attempt (\d+): kernel (\S+)")
@@ -76,7 +76,7 @@ def take_store(machine, out):
     """Waits for the guest's shell, switches it off in order and copies the store's files."""
     wait_idle_shell(machine, 300)
     machine.poweroff(180)
-    return extract_store(machine.disk, out)
+    return extract_store(Disk.load(machine.disk), out)
 
 
 def newest(store):
