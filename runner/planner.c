@@ -12,6 +12,7 @@
 #include "runner/shuffle.h"
 
 #define MINUTE_MS      (60 * INT64_C(1000))
+#define GIB	       (UINT64_C(1) << 30)
 #define RETRIES	       2
 #define BUILD_SLOWDOWN 10 /* a build that takes this many times what it took at prepare is lost */
 
@@ -46,7 +47,9 @@ unsigned planner_boots_max(unsigned rounds, size_t n_entries)
 	return 2 * (rounds * (unsigned)n_entries + 1) + 10;
 }
 
-static int fill_boot(struct draft *d, unsigned round, size_t entry, const size_t *load_order)
+/* A boot with a trial for each of the first @n_loads of @load_order. */
+static int fill_boot(struct draft *d, unsigned round, size_t entry, const size_t *load_order,
+		     size_t n_loads)
 {
 	struct plan *p = d->plan;
 	struct plan_boot *b = &p->boots[p->n_boots];
@@ -55,11 +58,11 @@ static int fill_boot(struct draft *d, unsigned round, size_t entry, const size_t
 	b->boot = (unsigned)p->n_boots++;
 	b->round = round;
 	b->entry = copy(p->entries[entry].label, &err);
-	b->trials = calloc(p->n_loads, sizeof(*b->trials));
+	b->trials = calloc(n_loads, sizeof(*b->trials));
 	if (!b->trials)
 		return -ENOMEM;
-	b->n_trials = p->n_loads;
-	for (size_t i = 0; i < p->n_loads; i++) {
+	b->n_trials = n_loads;
+	for (size_t i = 0; i < n_loads; i++) {
 		b->trials[i].trial = (unsigned)i + 1;
 		b->trials[i].workload = copy(p->workloads[0].name, &err);
 		b->trials[i].load = copy(p->loads[load_order[i]].name, &err);
@@ -73,7 +76,7 @@ static size_t canary_entry(const struct draft *d)
 	const char *label = machine_running_kernel(d->m)->label;
 	size_t i = 0;
 
-	while (strcmp(d->plan->entries[i].label, label))
+	while (strcmp(d->plan->entries[i].label, label) != 0)
 		i++;
 	return i;
 }
@@ -96,12 +99,14 @@ static int draw_boots(struct draft *d, size_t n_compared)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_loads; i++)
 		loads[i] = i;
-	r = fill_boot(d, 0, canary_entry(d), loads);
+	/* The canary proves the way out and home while somebody is still there to see it; the
+	 * loads would only make them wait. */
+	r = fill_boot(d, 0, canary_entry(d), loads, 1);
 	for (unsigned round = 1; r == 0 && round <= p->rounds_max; round++) {
 		shuffle_order(&random, entries, n_compared);
 		shuffle_order(&random, loads, p->n_loads);
 		for (size_t i = 0; r == 0 && i < n_compared; i++)
-			r = fill_boot(d, round, entries[i], loads);
+			r = fill_boot(d, round, entries[i], loads, p->n_loads);
 	}
 	p->boots_max = planner_boots_max(p->rounds_max, n_compared);
 	return r;
@@ -168,7 +173,8 @@ static void draw_limits(struct draft *d)
 	p->trial_timeout_ms = d->prepared->workload.build_ns / 1000000 * BUILD_SLOWDOWN;
 	if (p->trial_timeout_ms < 10 * MINUTE_MS)
 		p->trial_timeout_ms = 10 * MINUTE_MS;
-	p->load_start_timeout_ms = 5 * MINUTE_MS;
+	/* The mem load's first pass fills RAM and swap; allow a slow disk a minute a GiB. */
+	p->load_start_timeout_ms = (5 + (int64_t)(d->m->memtotal_bytes / GIB)) * MINUTE_MS;
 	p->build_uid = d->prepared->build_uid;
 	p->umask = 022;
 }
@@ -251,7 +257,7 @@ static int draw(struct draft *d, const char *id)
 		r = draw_loads(d);
 	if (r == 0)
 		r = planner_entries(d->o, d->m, d->plan, &n_compared);
-	return r < 0 ? r : draw_boots(d, n_compared);
+	return r != 0 ? r : draw_boots(d, n_compared);
 }
 
 int planner_draw(const struct options *o, const struct machine *m, const struct prepared *prepared,
