@@ -244,8 +244,10 @@ static int compare_with(const struct search *s, const struct candidate *better, 
 		r = same_bytes(s->root, better->k.image, c->k.image);
 	if (r < 0)
 		return r;
-	if (r)
+	if (r) {
+		c->k.same = 1;
 		return skip(&c->k, "the same file as %s", better->name);
+	}
 	if (fnmatch("*.old", c->name, 0) == 0)
 		return skip(&c->k,
 			    "an older build of %s, whose modules and initrd are not its own; give "

@@ -21,6 +21,7 @@ struct kernel {
 	char *initrd;  /* the same, or NULL: none */
 	uint64_t initrd_bytes;
 	char *skip; /* NULL: can be booted; else the reason and what to do, for people */
+	int same;   /* 1: skipped for being another name of an image of the list; nothing is lost */
 };
 
 struct kernel_list {

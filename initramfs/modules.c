@@ -142,8 +142,7 @@ static int is_of_other_kernel(struct kmod_module *mod)
 
 	if (uname(&running) < 0 || kmod_module_get_info(mod, &info) < 0)
 		return 0;
-	kmod_list_foreach(entry, info)
-	{
+	kmod_list_foreach(entry, info) {
 		const char *value = kmod_module_info_get_value(entry);
 		size_t n = strcspn(value, " ");
 
@@ -255,8 +254,7 @@ static void load_alias_by_bin(struct loader *l, const char *alias, const char *f
 
 	if (kmod_module_new_from_lookup(l->ctx, alias, &list) < 0)
 		return;
-	kmod_list_foreach(entry, list)
-	{
+	kmod_list_foreach(entry, list) {
 		struct kmod_module *mod = kmod_module_get_module(entry);
 
 		if (lies_below(kmod_module_get_path(mod), folder))
@@ -336,8 +334,7 @@ static int load_name_by_bin(struct loader *l, const char *name)
 
 	if (r == 0 && !list)
 		r = -ENOENT;
-	kmod_list_foreach(entry, list)
-	{
+	kmod_list_foreach(entry, list) {
 		struct kmod_module *mod = kmod_module_get_module(entry);
 		int one = insert_with_deps(l, mod, 0);
 

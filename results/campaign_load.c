@@ -79,7 +79,7 @@ static int grow_attempts(struct boot_state *b, unsigned n)
 {
 	struct attempt_state *more;
 
-	if (n <= b->n_attempts)
+	if (b->attempts && n <= b->n_attempts)
 		return 0;
 	more = realloc(b->attempts, n * sizeof(*more));
 	if (!more)

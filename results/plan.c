@@ -126,3 +126,13 @@ const struct plan_load *plan_find_load(const struct plan *plan, const char *name
 			return &plan->loads[i];
 	return NULL;
 }
+
+int plan_is_compared(const struct plan *plan, const char *label)
+{
+	size_t i;
+
+	for (i = 0; i < plan->n_boots; i++)
+		if (plan->boots[i].round > 0 && strcmp(plan->boots[i].entry, label) == 0)
+			return 1;
+	return 0;
+}

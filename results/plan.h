@@ -22,6 +22,7 @@
 #define PLAN_ROUNDS_MAX	  9999u
 #define PLAN_ATTEMPTS_MAX 1000000u
 #define PLAN_WORKERS_MAX  4096u
+#define PLAN_ARGS_MAX	  60u /* words of a command; -jN is one more */
 #define PLAN_NAME_MAX	  63u /* bytes of a label, a workload's or a load's name */
 #define PLAN_EXACT_MAX	  ((INT64_C(1) << 53) - 1) /* what a JSON number holds exactly */
 
@@ -154,6 +155,9 @@ int plan_is_id(const char *id);
 const struct plan_entry *plan_find_entry(const struct plan *plan, const char *label);
 const struct plan_workload *plan_find_workload(const struct plan *plan, const char *name);
 const struct plan_load *plan_find_load(const struct plan *plan, const char *name);
+
+/* 1: a round boots the entry @label; 0: it is an entry for the canary alone, or none. Pure. */
+int plan_is_compared(const struct plan *plan, const char *label);
 
 static inline void cleanup_plan(struct plan **plan)
 {

@@ -11,8 +11,7 @@
 #define NAME_CHARS WORD_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZ.+@%-"
 
 #define ENTRIES_MAX 999u
-#define LIST_MAX    99u /* workloads, loads */
-#define ARGS_MAX    255u
+#define LIST_MAX    99u	  /* workloads, loads */
 #define TEXT_MAX    2047u /* COMMAND_LINE_SIZE of x86 without its NUL */
 #define PATH_BYTES  1023u
 #define WEEK_MS	    (7 * 24 * 3600 * INT64_C(1000))
@@ -124,7 +123,7 @@ static int is_argv(char **argv)
 	for (n = 0; argv[n]; n++)
 		if (!is_text(argv[n], TEXT_MAX))
 			return 0;
-	return n <= ARGS_MAX;
+	return n <= PLAN_ARGS_MAX;
 }
 
 int plan_is_toolchain(const struct plan_pair *pairs, size_t n)

@@ -89,3 +89,8 @@ int prepared_save(struct store *s, const struct prepared *p)
 
 	return err ? err : store_replace(s, MANIFEST, json, strlen(json));
 }
+
+int prepared_remove(struct store *s)
+{
+	return store_remove(s, MANIFEST);
+}

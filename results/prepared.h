@@ -33,5 +33,7 @@ static inline void cleanup_prepared(struct prepared **p)
 int prepared_load(struct store *s, struct prepared **out) _must_check_;
 /* *Durable.* */
 int prepared_save(struct store *s, const struct prepared *p) _must_check_;
+/* *Durable.* From then on nothing is prepared; 0 also when nothing was. */
+int prepared_remove(struct store *s) _must_check_;
 
 #endif

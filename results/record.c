@@ -15,6 +15,7 @@ struct figure {
 
 /* clang-format off */
 #define FIGURE(member) { #member, offsetof(struct trial_record, member) }
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): offsetof takes a bare member, as in part.member. */
 #define FIGURE_IN(part, member) { #member, offsetof(struct trial_record, part.member) }
 /* clang-format on */
 

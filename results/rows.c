@@ -72,7 +72,8 @@ static unsigned trial_of(const struct plan_boot *b, const struct rows_table *tab
 }
 
 static void read_series(const struct campaign *c, const struct rows_table *table,
-			const struct plan_entry *entry, enum rows_metric metric, struct series *s)
+			const struct plan_entry *entry, enum rows_metric metric,
+			const struct series *s)
 {
 	const struct trial_record *r;
 	size_t i;
@@ -96,11 +97,14 @@ static double paired_ratio(const struct series *s, const struct series *base)
 	size_t i, n = 0;
 
 	for (i = 0; i < s->n; i++) {
-		/* Also false where either is NaN. */
-		if (s->x[i] > 0 && base->x[i] > 0) {
-			sum += log(s->x[i] / base->x[i]);
-			n++;
-		}
+		if (isnan(s->x[i]) || isnan(base->x[i]))
+			continue;
+		/* It has no logarithm, and a mean of the other rounds would praise what stood
+		 * still. */
+		if (s->x[i] <= 0 || base->x[i] <= 0)
+			return NAN;
+		sum += log(s->x[i] / base->x[i]);
+		n++;
 	}
 	return n ? exp(sum / (double)n) : NAN;
 }
@@ -142,32 +146,22 @@ static void count_others(const struct campaign *c, const struct rows_table *tabl
 	}
 }
 
-/* The running kernel may be an entry for the canary's sake alone. */
-static int is_compared(const struct plan *plan, const struct plan_entry *entry)
-{
-	size_t i;
-
-	for (i = 1; i < plan->n_boots; i++)
-		if (strcmp(plan->boots[i].entry, entry->label) == 0)
-			return 1;
-	return 0;
-}
-
 static int fill_table(const struct campaign *c, const struct plan_entry *baseline,
 		      struct rows_table *table)
 {
 	size_t n = c->plan->rounds_max + 1, i;
 	_cleanup_free_ double *own = malloc(n * sizeof(*own));
 	_cleanup_free_ double *base = malloc(n * sizeof(*base));
-	struct series s = {own, n}, b = {base, n};
+	const struct series s = {own, n}, b = {base, n};
 	enum rows_metric m;
 	int err;
 
 	table->rows = calloc(c->plan->n_entries, sizeof(*table->rows));
 	if (!own || !base || !table->rows)
 		return -ENOMEM;
+	table->n_rows = 0;
 	for (i = 0; i < c->plan->n_entries; i++)
-		if (is_compared(c->plan, &c->plan->entries[i]))
+		if (plan_is_compared(c->plan, c->plan->entries[i].label))
 			table->rows[table->n_rows++].entry = &c->plan->entries[i];
 	for (m = 0; m < ROWS_METRICS; m++) {
 		read_series(c, table, baseline, m, &b);

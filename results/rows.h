@@ -47,7 +47,8 @@ struct rows {
 /*
  * Ratio is the geometric mean over rounds of x(entry) / x(baseline), for the rounds that have both:
  * exp() of the mean of ln-ratios, the datum of paired comparison in log scale. It is given for
- * ROWS_WALL_NS and ROWS_LOAD_RATE_PER_S.
+ * ROWS_WALL_NS and ROWS_LOAD_RATE_PER_S. A load that did no work in one of these rounds, of the
+ * entry or of the baseline, leaves its row without a ratio of the load rate.
  * @baseline is a label, or NULL for the plan's; -ENOENT when no entry has it. -ENOMEM. The campaign
  * must outlive the answer. Owned by caller, rows_free().
  */

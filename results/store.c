@@ -376,6 +376,8 @@ int store_plan(struct store *s, const char *id, struct plan **out, char sha256[P
 		*why = "id";
 	if (!plan_is_id(id))
 		return -EINVAL;
+	if (why)
+		*why = NULL;
 	snprintf(path, sizeof(path), "campaigns/%s/plan.json", id);
 	err = store_get(s, path, PLAN_BYTES_MAX, &json, &len);
 	if (err)

@@ -60,7 +60,8 @@ int store_deactivate(struct store *s) _must_check_;
 int store_campaigns(struct store *s, char ***ids, size_t *n) _must_check_;
 
 /* campaigns/ID/plan.json decoded; @sha256 (may be NULL) gets the hash of its bytes. Errors of
- * store_get() and plan_decode(); -EBADMSG also when it is the plan of another id. */
+ * store_get() and plan_decode(); -EBADMSG also when it is the plan of another id. @why, if given,
+ * is what plan_decode() names, or NULL when the file could not be read. */
 int store_plan(struct store *s, const char *id, struct plan **out, char sha256[PLAN_SHA256],
 	       const char **why) _must_check_;
 

@@ -17,22 +17,25 @@
 #define ARCHIVE_BYTES (UINT64_C(4) << 20)
 
 struct check {
-	struct findings f;
+	struct findings *f;
 	const struct options *o;
 	const struct machine *m;
 	struct store *store;
 	const struct prepared *prepared;
 };
 
-static void check_privilege(struct check *c)
+/* 0, and said: the partitions cannot be read, so there is nothing to say of what they hold. */
+static int check_privilege(struct check *c)
 {
 	if (geteuid() == 0)
-		return;
-	if (!*c->m->root)
-		findings_no(&c->f, "root",
+		return 1;
+	if (!*c->m->root) {
+		findings_no(c->f, "root",
 			    "devices cannot be read; run this as root (sudo recount …)");
-	else
-		findings_warn(&c->f, "root", "not root: what the store holds cannot be read");
+		return 0;
+	}
+	findings_warn(c->f, "root", "not root: what the store holds cannot be read");
+	return 1;
 }
 
 /* The version that the default entry boots; NULL: an image that is not known. */
@@ -57,7 +60,7 @@ static void say_wrong_default(struct check *c, const char *what)
 
 	e = running ? menu_find_kernel(c->m->menu, machine_file_name(running->image)) : NULL;
 	if (!e) {
-		findings_no(&c->f, "default",
+		findings_no(c->f, "default",
 			    "GRUB's default %s, and no entry of its menu boots the running kernel "
 			    "%s; run update-grub, reboot into the default, then try again",
 			    what, c->m->uname);
@@ -66,7 +69,7 @@ static void say_wrong_default(struct check *c, const char *what)
 	id = e->id ? e->id : e->title;
 	submenu = e->submenu_id ? e->submenu_id : e->submenu_title;
 	findings_no(
-		&c->f, "default",
+		c->f, "default",
 		"GRUB's default %s, but %s runs; make it the default: grub-set-default '%s%s%s' "
 		"(with GRUB_DEFAULT=saved in /etc/default/grub), or reboot into the default",
 		what, c->m->uname, submenu ? submenu : "", submenu ? ">" : "", id);
@@ -86,7 +89,7 @@ static void check_default(struct check *c)
 	}
 	version = default_version(c->m);
 	if (version && !strcmp(version, c->m->uname)) {
-		findings_ok(&c->f, "default", "GRUB's default is the running kernel %s", version);
+		findings_ok(c->f, "default", "GRUB's default is the running kernel %s", version);
 		return;
 	}
 	snprintf(what, sizeof(what), "boots %s",
@@ -100,22 +103,22 @@ static void check_grub(struct check *c)
 
 	if (!menu) {
 		findings_no(
-			&c->f, "grub",
+			c->f, "grub",
 			"no grub.cfg that can be read in /boot/grub or /boot/grub2 (%s); recount "
 			"works with GRUB only: install it, or run update-grub",
 			strerror(-c->m->menu_err));
 		return;
 	}
 	if (!menu->sources_custom_cfg)
-		findings_no(&c->f, "grub",
+		findings_no(c->f, "grub",
 			    "%s does not source custom.cfg; chmod +x /etc/grub.d/41_custom and run "
 			    "update-grub",
 			    menu->cfg_path);
 	else
-		findings_ok(&c->f, "grub", "GRUB (%s); custom.cfg is read by %s",
+		findings_ok(c->f, "grub", "GRUB (%s); custom.cfg is read by %s",
 			    c->m->efi ? "EFI" : "BIOS", menu->cfg_path);
 	if (menu->boot_counter)
-		findings_no(&c->f, "grub",
+		findings_no(c->f, "grub",
 			    "boot_counter is set (greenboot): it would override the one-shot; "
 			    "grub-editenv - unset boot_counter, and disable greenboot");
 	check_default(c);
@@ -125,34 +128,34 @@ static void check_root_fs(struct check *c)
 {
 	const struct machine *m = c->m;
 
-	if (strcmp(m->root_fstype, "ext4") && strcmp(m->root_fstype, "xfs"))
-		findings_no(&c->f, "root",
+	if (strcmp(m->root_fstype, "ext4") != 0 && strcmp(m->root_fstype, "xfs") != 0)
+		findings_no(c->f, "root",
 			    "the root file system is %s; recount-init can read the toolchain from "
 			    "ext4 or xfs only: move the system to one of them",
 			    *m->root_fstype ? m->root_fstype : "not known");
 	else if (!m->root_dev || !*m->root_dev->uuid)
 		findings_no(
-			&c->f, "root",
+			c->f, "root",
 			"the root file system is on no plain partition with a UUID; recount-init "
 			"cannot find it: move the system to one");
 	else if (*m->root_dev->stack || !strcmp(m->root_dev->usage, "raid"))
-		findings_no(&c->f, "root",
+		findings_no(c->f, "root",
 			    "the root file system lies on %s; recount-init opens plain partitions "
 			    "only: move the system to one",
 			    *m->root_dev->stack ? m->root_dev->stack : "RAID");
 	else
-		findings_ok(&c->f, "root", "%s %s", m->root_dev->path + strlen(m->root),
+		findings_ok(c->f, "root", "%s %s", m->root_dev->path + strlen(m->root),
 			    m->root_fstype);
 	for (size_t i = 0; i < m->devices.n; i++)
 		if (!strcmp(m->devices.devices[i].type, "swsuspend"))
 			findings_no(
-				&c->f, "root",
+				c->f, "root",
 				"%s holds a hibernated system; resume and shut it down, or drop "
 				"it with mkswap",
 				m->devices.devices[i].path + strlen(m->root));
 	if (!m->systemd)
 		findings_no(
-			&c->f, "systemd",
+			c->f, "systemd",
 			"systemd does not run this machine; the referee, which brings a campaign "
 			"on after a failure, is a unit of it");
 }
@@ -168,32 +171,34 @@ static void check_kernels(struct check *c)
 		if (!planner_chooses(c->o->kernels, k))
 			continue;
 		if (k->skip) {
-			findings_warn(&c->f, "kernels", "%s is left out: %s", k->image, k->skip);
+			if (!k->same)
+				findings_warn(c->f, "kernels", "%s is left out: %s", k->image,
+					      k->skip);
 			continue;
 		}
 		fit++;
 		if (m->menu && !menu_find_kernel(m->menu, machine_file_name(k->image)))
 			findings_warn(
-				&c->f, "kernels",
+				c->f, "kernels",
 				"GRUB's menu has no entry for %s: it gets the default's command "
 				"line (or run update-grub)",
 				k->image);
 	}
 	if (!machine_running_kernel(m))
-		findings_no(&c->f, "kernels",
+		findings_no(c->f, "kernels",
 			    "the running kernel %s is not among those that can be booted; recount "
 			    "kernels tells why",
 			    m->uname);
 	if (!fit)
-		findings_no(&c->f, "kernels", "none can be booted%s%s; recount kernels lists them",
+		findings_no(c->f, "kernels", "none can be booted%s%s; recount kernels lists them",
 			    c->o->kernels ? " of --kernels " : "",
 			    c->o->kernels ? c->o->kernels : "");
 	else if (fit == 1)
-		findings_warn(&c->f, "kernels",
+		findings_warn(c->f, "kernels",
 			      "there is only one: nothing to compare it with (install another, or "
 			      "--append)");
 	else
-		findings_ok(&c->f, "kernels", "%zu entries", fit);
+		findings_ok(c->f, "kernels", "%zu entries", fit);
 }
 
 static void check_tree(struct check *c)
@@ -204,21 +209,21 @@ static void check_tree(struct check *c)
 	const char *why;
 	int r;
 
-	if (c->m->arena && strcmp(p->arena_uuid, c->m->arena->uuid))
-		findings_no(&c->f, "tree",
+	if (c->m->arena && strcmp(p->arena_uuid, c->m->arena->uuid) != 0)
+		findings_no(c->f, "tree",
 			    "it was prepared in another arena; recount prepare --tree SRC does it "
 			    "anew");
 	name = c->o->tree ? tree_name(c->o->tree) : NULL;
-	if (name && strcmp(p->workload.dir, c->o->tree) && strcmp(p->workload.dir, name))
-		findings_no(&c->f, "tree", "%s is prepared, not %s; recount prepare --tree %s",
+	if (name && strcmp(p->workload.dir, c->o->tree) != 0 && strcmp(p->workload.dir, name) != 0)
+		findings_no(c->f, "tree", "%s is prepared, not %s; recount prepare --tree %s",
 			    p->workload.dir, name, c->o->tree);
 	if (c->o->target) {
 		r = target_parse(c->o->target, c->o->product, &asked, &why);
 		if (r == -EINVAL)
-			findings_no(&c->f, "tree", "--target %s: %s", c->o->target, why);
+			findings_no(c->f, "tree", "--target %s: %s", c->o->target, why);
 		else if (r == 0 && !target_equal(&asked, &p->workload))
 			findings_no(
-				&c->f, "tree",
+				c->f, "tree",
 				"another target is prepared; recount prepare --tree %s --target "
 				"'%s'",
 				p->workload.dir, c->o->target);
@@ -234,22 +239,22 @@ static void check_tools(struct check *c)
 	char path[4096], hex[PLAN_SHA256];
 
 	if (missing)
-		findings_no(&c->f, "tools", "there is no %s; install it (on Debian: make gcc)",
+		findings_no(c->f, "tools", "there is no %s; install it (on Debian: make gcc)",
 			    missing);
 	for (size_t i = 0; i < ARRAY_SIZE(tools); i++) {
 		if (toolchain_find(c->m, tools[i], path) < 0)
 			continue;
 		elsewhere = toolchain_elsewhere(c->m, path);
 		if (elsewhere)
-			findings_no(&c->f, "tools",
+			findings_no(c->f, "tools",
 				    "%s lies on the file system mounted at %s; recount-init mounts "
 				    "the root file system alone: move the toolchain there",
 				    path, elsewhere);
 	}
 	for (size_t i = 0; p && i < p->n_toolchain; i++) {
 		snprintf(path, sizeof(path), "%s%s", c->m->root, p->toolchain[i].name);
-		if (digest_file(path, hex) < 0 || strcmp(hex, p->toolchain[i].value))
-			findings_no(&c->f, "tools",
+		if (digest_file(path, hex) < 0 || strcmp(hex, p->toolchain[i].value) != 0)
+			findings_no(c->f, "tools",
 				    "%s is not what it was when the tree was prepared; recount "
 				    "prepare does it anew",
 				    p->toolchain[i].name);
@@ -259,20 +264,20 @@ static void check_tools(struct check *c)
 static void check_prepared(struct check *c)
 {
 	char duration[AMOUNT_BYTES];
-	unsigned before = c->f.obstacles;
+	unsigned before = c->f->obstacles;
 
 	if (c->m->store && !c->store && *c->m->root)
-		findings_warn(&c->f, "tree",
+		findings_warn(c->f, "tree",
 			      "what is prepared is not known: the store cannot be read");
 	else if (!c->prepared)
-		findings_no(&c->f, "tree", "nothing is prepared; recount prepare --tree SRC");
+		findings_no(c->f, "tree", "nothing is prepared; recount prepare --tree SRC");
 	else
 		check_tree(c);
 	check_tools(c);
-	if (!c->prepared || c->f.obstacles != before)
+	if (!c->prepared || c->f->obstacles != before)
 		return;
 	amount_duration(duration, c->prepared->workload.build_ns);
-	findings_ok(&c->f, "tree", "%s, builds here: %s cold, -j%u", c->prepared->workload.dir,
+	findings_ok(c->f, "tree", "%s, builds here: %s cold, -j%u", c->prepared->workload.dir,
 		    duration, c->prepared->jobs);
 }
 
@@ -280,14 +285,14 @@ static void check_comfort(struct check *c)
 {
 	if (!c->m->watchdog)
 		findings_warn(
-			&c->f, "watchdog",
+			c->f, "watchdog",
 			"none found: a kernel that hangs before recount starts needs the power "
 			"button (safe at any time)");
 	else
-		findings_ok(&c->f, "watchdog", "found");
+		findings_ok(c->f, "watchdog", "found");
 	if (c->m->turbo == 1)
 		findings_warn(
-			&c->f, "turbo",
+			c->f, "turbo",
 			"it is on; runs will vary more (echo 1 > "
 			"/sys/devices/system/cpu/intel_pstate/no_turbo, or off in the firmware)");
 }
@@ -319,41 +324,38 @@ static void needs(const struct check *c, uint64_t *store_bytes, uint64_t *arena_
 	free(plan.boots);
 }
 
-unsigned check_machine(FILE *out, const struct options *o, const struct machine *m,
-		       struct store *store, const struct prepared *prepared)
+void check_machine(struct findings *f, const struct options *o, const struct machine *m,
+		   struct store *store, const struct prepared *prepared)
 {
-	struct check c = {{out, 0, 0}, o, m, store, prepared};
+	struct check c = {f, o, m, store, prepared};
 	uint64_t store_bytes, arena_bytes;
 
-	check_privilege(&c);
+	int may_read = check_privilege(&c);
+
 	check_grub(&c);
-	check_root_fs(&c);
-	needs(&c, &store_bytes, &arena_bytes);
-	check_partitions(&c.f, o, m, store_bytes, arena_bytes);
-	check_prepared(&c);
+	if (may_read) {
+		check_root_fs(&c);
+		needs(&c, &store_bytes, &arena_bytes);
+		check_partitions(f, o, m, store_bytes, arena_bytes);
+		check_prepared(&c);
+	}
 	check_kernels(&c);
 	check_comfort(&c);
-	if (out)
-		fprintf(out, "%u obstacle%s, %u warning%s. Nothing was changed.\n", c.f.obstacles,
-			c.f.obstacles == 1 ? "" : "s", c.f.warnings, c.f.warnings == 1 ? "" : "s");
-	return c.f.obstacles;
 }
 
-unsigned check_active(FILE *out, struct store *store)
+void check_active(struct findings *f, struct store *store)
 {
-	struct findings f = {out, 0, 0};
 	char id[STORE_ID];
 	int r = store_active(store, id);
 
 	if (r == 0)
 		findings_no(
-			&f, "campaign",
+			f, "campaign",
 			"%s is active; recount status shows it, recount stop ends it (its results "
 			"stay)",
 			id);
 	else if (r != -ENOENT)
-		findings_no(&f, "campaign",
+		findings_no(f, "campaign",
 			    "the store's file \"active\" is damaged (%s); recount stop removes it",
 			    strerror(-r));
-	return f.obstacles;
 }

@@ -6,24 +6,21 @@
 #ifndef RECOUNT_RUNNER_CHECK_H
 #define RECOUNT_RUNNER_CHECK_H
 
-#include <stdio.h>
-
 #include "results/prepared.h"
 #include "runner/findings.h"
 #include "runner/machine.h"
 
 /*
- * Prints "ok", "warn" and "no" lines to @out, with their count (NULL: obstacles only, to standard
- * error) and returns the number of obstacles. @store is open, or NULL: there is none that is fit,
- * which is an obstacle, or it cannot be read below options.root, which is only said. @prepared may
- * be NULL: where there is a store, its absence is an obstacle. Whether a campaign is active is
- * check_active()'s question.
+ * Adds what it finds to @f. @store is open, or NULL: there is none that is fit, which is an
+ * obstacle, or it cannot be read below options.root, which is only said. @prepared may be NULL:
+ * where there is a store, its absence is an obstacle. Who may not read the devices is told that,
+ * and nothing of what they hold. Whether a campaign is active is check_active()'s question.
  */
-unsigned check_machine(FILE *out, const struct options *o, const struct machine *m,
-		       struct store *store, const struct prepared *prepared);
+void check_machine(struct findings *f, const struct options *o, const struct machine *m,
+		   struct store *store, const struct prepared *prepared);
 
-/* 1, and the obstacle printed as above, when a campaign is active in @store; else 0. */
-unsigned check_active(FILE *out, struct store *store);
+/* An obstacle when a campaign is active in @store. */
+void check_active(struct findings *f, struct store *store);
 
 /* The parts of check_machine() that look at the partitions alone: store, arena, swap; and whether
  * the store has @store_need_bytes and the arena @arena_need_bytes free. */

@@ -135,7 +135,7 @@ static int check_place(struct findings *f, const struct machine *m, const char *
 			    "%s lies on %s, where GRUB cannot write and recount-init finds "
 			    "nothing; use a plain partition: " MAKE_BOTH,
 			    shown(m, d), d->stack);
-	if (strcmp(d->type, "ext4"))
+	if (strcmp(d->type, "ext4") != 0)
 		findings_no(f, area, "%s is %s, not ext4; " MAKE_BOTH, shown(m, d),
 			    *d->type ? d->type : "not a file system that is known");
 	if (d == m->root_dev || d == m->boot_dev)
@@ -229,7 +229,7 @@ static void check_swap(struct findings *f, const struct options *o, const struct
 			    o->swap);
 		return;
 	}
-	if (strcmp(m->swap->type, "swap")) {
+	if (strcmp(m->swap->type, "swap") != 0) {
 		findings_no(f, "swap", "%s is %s, not swap; mkswap makes it one", shown(m, m->swap),
 			    *m->swap->type ? m->swap->type : "empty");
 		return;

@@ -43,28 +43,32 @@ static int close_view(struct view *v)
 int verb_check(const struct options *o)
 {
 	struct view v = {0};
-	unsigned obstacles = 0;
+	struct findings f = {stdout, 0, 0};
 	int r = open_view(o, &v);
 
 	if (r == 0) {
 		if (v.store)
-			obstacles = check_active(stdout, v.store);
-		obstacles += check_machine(stdout, o, v.machine, v.store, v.prepared);
+			check_active(&f, v.store);
+		check_machine(&f, o, v.machine, v.store, v.prepared);
+		printf("%u obstacle%s, %u warning%s. Nothing was changed.\n", f.obstacles,
+		       f.obstacles == 1 ? "" : "s", f.warnings, f.warnings == 1 ? "" : "s");
 	}
 	if (close_view(&v) < 0 || r < 0)
 		return EXIT_FAILED;
-	return obstacles ? EXIT_REFUSED : EXIT_DONE;
+	return f.obstacles ? EXIT_REFUSED : EXIT_DONE;
 }
 
 static int print_plan(const struct options *o, const struct view *v)
 {
 	_cleanup_(cleanup_plan) struct plan *plan = NULL;
+	struct findings f = {NULL, 0, 0};
 	time_t now = time(NULL);
 	struct tm tm;
 	char id[STORE_ID];
 	int r;
 
-	if (check_machine(NULL, o, v->machine, v->store, v->prepared)) {
+	check_machine(&f, o, v->machine, v->store, v->prepared);
+	if (f.obstacles) {
 		log_info("no plan: recount check tells more");
 		return EXIT_REFUSED;
 	}

@@ -76,7 +76,7 @@ static int check_label(const struct place *p)
 	for (size_t i = 0; i < devices.n; i++) {
 		const struct device *d = &devices.devices[i];
 
-		if (strcmp(d->label, p->label) ||
+		if (strcmp(d->label, p->label) != 0 ||
 		    (d->maj == major(p->st.st_rdev) && d->min == minor(p->st.st_rdev)))
 			continue;
 		log_info("%s is labelled %s already; rename it first (e2label %s OTHER), or format "

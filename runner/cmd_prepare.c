@@ -4,9 +4,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "initramfs/mounts.h"
 #include "results/digest.h"
@@ -31,6 +35,7 @@ struct job {
 	struct prepared *p;
 	struct spawn_user user;
 	char dir[PATH_MAX]; /* the tree, in the mounted arena */
+	int forgotten;	    /* what was prepared before is not any more */
 };
 
 static void print_tail(int fd)
@@ -51,6 +56,16 @@ static void print_tail(int fd)
 	fputs(text, stderr);
 }
 
+/* What a build leaves running would keep the arena busy. Its orphans are this process's children
+ * (PR_SET_CHILD_SUBREAPER) and are waited for, so that they have let go of it. */
+static void kill_leftovers(pid_t group)
+{
+	if (group <= 0 || kill(-group, SIGKILL))
+		return;
+	while (waitpid(-group, NULL, 0) > 0 || errno == EINTR)
+		;
+}
+
 /* Runs a command of the workload as the trials will; its last complaints are printed when it fails.
  */
 static int run(struct job *j, char *const *argv, int64_t timeout_ms, int64_t *wall_ns)
@@ -68,6 +83,7 @@ static int run(struct job *j, char *const *argv, int64_t timeout_ms, int64_t *wa
 	r = spawn_run(&s, timeout_ms, &status, &usage);
 	if (wall_ns)
 		*wall_ns = spawn_now_ns() - start;
+	kill_leftovers(s.pid);
 	if (r == 0)
 		return 0;
 	print_tail(errors);
@@ -112,8 +128,9 @@ static int configure(struct job *j)
 	const char *config = j->o->config;
 	char target[PATH_MAX + 16];
 	char owner[32];
-	char *copy[] = {"cp", "--", (char *)config, target, NULL};
-	char *own[] = {"chown", owner, target, NULL};
+	/* As root in a tree of the build user: no link of it may be followed. */
+	char *copy[] = {"cp", "--remove-destination", "--", (char *)config, target, NULL};
+	char *own[] = {"chown", "-h", owner, "--", target, NULL};
 	char *complete[] = {"make", "olddefconfig", NULL};
 	char *make[] = {"make", (char *)config, NULL};
 	struct stat st;
@@ -131,6 +148,22 @@ static int configure(struct job *j)
 	return r < 0 ? r : run(j, complete, CLEAN_TIMEOUT_MS, NULL);
 }
 
+/* From here on the tree changes, and a manifest of it would be wrong. */
+static int forget(struct job *j)
+{
+	struct store *s;
+	int r = machine_open_store(j->m, &s), r2;
+
+	if (r < 0)
+		return r;
+	r = prepared_remove(s);
+	if (r < 0)
+		log_errno(r, "remove prepared/manifest.json from the store");
+	r2 = machine_close_store(s);
+	j->forgotten = r == 0;
+	return r < 0 ? r : r2;
+}
+
 static int bring_tree(struct job *j)
 {
 	struct plan_workload *w = &j->p->workload;
@@ -139,7 +172,8 @@ static int bring_tree(struct job *j)
 
 	r = target_parse(target, j->o->product, w, &why);
 	if (r == -EINVAL)
-		log_info("--target %s: %s", target, why);
+		log_info("--target '%s'%s%s: %s", target, j->o->product ? " --product " : "",
+			 j->o->product ? j->o->product : "", why);
 	if (r < 0)
 		return r;
 	r = tree_bring(j->o->tree, ARENA_DIR, j->p->build_uid, &w->dir);
@@ -152,7 +186,9 @@ static int bring_tree(struct job *j)
 			 target_is_part(target) ? w->build[2] : "");
 		return -EINVAL;
 	}
-	r = j->o->config ? configure(j) : 0;
+	r = forget(j);
+	if (r == 0 && j->o->config)
+		r = configure(j);
 	if (r < 0)
 		return r;
 	if (!target_is_part(target) && !has_file(j, ".", ".config")) {
@@ -224,7 +260,7 @@ static int build_twice(struct job *j)
 		r = hash_product(j, w->product_sha256);
 	if (r < 0)
 		return r;
-	if (strcmp(first, w->product_sha256)) {
+	if (strcmp(first, w->product_sha256) != 0) {
 		log_info("refused: %s differs between two builds, so that no trial could be "
 			 "checked:\n"
 			 "  %s\n  %s",
@@ -272,6 +308,10 @@ static int in_arena(struct job *j)
 		return r;
 	r = prepare(j);
 	r2 = machine_unmount_arena();
+	if (r2 == -EBUSY)
+		log_info("something that the build started has outlived it and uses the arena; end "
+			 "it (ps -u %u), and keep the build from starting it",
+			 j->p->build_uid);
 	return r < 0 ? r : r2;
 }
 
@@ -294,7 +334,6 @@ static int check(const struct options *o, const struct machine *m)
 {
 	struct findings f = {NULL, 0, 0};
 	struct store *s;
-	unsigned active;
 
 	if (geteuid() != 0) {
 		log_info("refused: run this as root (sudo recount prepare …)");
@@ -305,16 +344,17 @@ static int check(const struct options *o, const struct machine *m)
 		return EXIT_REFUSED;
 	if (machine_peek_store(m, &s) < 0)
 		return EXIT_FAILED;
-	active = check_active(NULL, s);
+	check_active(&f, s);
 	if (machine_close_store(s) < 0)
 		return EXIT_FAILED;
-	return active ? EXIT_REFUSED : EXIT_DONE;
+	return f.obstacles ? EXIT_REFUSED : EXIT_DONE;
 }
 
 int verb_prepare(const struct options *o)
 {
 	_cleanup_(cleanup_machine) struct machine *m = NULL;
 	_cleanup_(cleanup_prepared) struct prepared *p = calloc(1, sizeof(*p));
+	_cleanup_close_ int lock = -1;
 	struct job j = {.o = o, .p = p};
 	int r, code;
 
@@ -325,9 +365,16 @@ int verb_prepare(const struct options *o)
 	}
 	if (!p || machine_read(o, &m) < 0)
 		return EXIT_FAILED;
+	r = machine_lock(m, "prepare", LOCK_EX | LOCK_NB, &lock);
+	if (r < 0)
+		return r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
 	code = check(o, m);
 	if (code != EXIT_DONE)
 		return code;
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) {
+		log_errno(-errno, "become the parent of what builds leave running");
+		return EXIT_FAILED;
+	}
 	j.m = m;
 	p->jobs = o->jobs ? o->jobs : m->cpus;
 	p->build_uid = BUILD_UID;
@@ -336,6 +383,8 @@ int verb_prepare(const struct options *o)
 	r = p->arena_uuid ? in_arena(&j) : -ENOMEM;
 	if (r == 0)
 		r = save(m, p);
+	if (r < 0 && j.forgotten)
+		log_info("nothing is prepared now; recount prepare does it anew");
 	if (r < 0)
 		return r == -EINVAL ? EXIT_REFUSED : EXIT_FAILED;
 	printf("prepared %s; next: recount check\n", p->workload.dir);

@@ -2,6 +2,7 @@
 /* recount referee: run by systemd at every normal boot while a campaign is active. */
 #include <errno.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 
 #include "initramfs/cmdline.h"
@@ -147,10 +148,14 @@ static enum course judge(struct referee *f, struct store *store)
 
 	if (r == -ENOENT)
 		return clean_up(f);
-	if (r == 0)
-		r = store_plan(store, f->id, &f->plan, f->plan_sha256, &why);
 	if (r < 0) {
-		log_errno(r, "read the active campaign%s%s", why ? ": " : "", why ? why : "");
+		log_errno(r, "read which campaign is active; recount stop ends it");
+		return COURSE_FAILED;
+	}
+	r = store_plan(store, f->id, &f->plan, f->plan_sha256, &why);
+	if (r < 0) {
+		log_errno(r, "read campaigns/%s/plan.json%s%s%s", f->id,
+			  why ? " (damaged or cut short, at " : "", why ? why : "", why ? ")" : "");
 		return COURSE_FAILED;
 	}
 	s.plan = f->plan;
@@ -223,9 +228,13 @@ static enum course arm(struct referee *f, struct store *store)
 static enum course with_store(struct referee *f,
 			      enum course (*step)(struct referee *f, struct store *store))
 {
+	_cleanup_close_ int lock = -1;
 	struct store *store;
 	enum course course;
 
+	/* Whoever has it will be done in a moment: a `stop`, most likely, which is then obeyed. */
+	if (machine_lock(f->machine, "referee", LOCK_EX, &lock) < 0)
+		return COURSE_FAILED;
 	if (machine_open_store(f->machine, &store) < 0)
 		return COURSE_FAILED;
 	course = step(f, store);

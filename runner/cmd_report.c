@@ -78,8 +78,8 @@ static int report(const struct options *o, struct store *s, const char *wanted)
 		return EXIT_FAILED;
 	}
 	if (r < 0) {
-		log_errno(r, "read campaigns/%s/plan.json (damaged or cut short%s%s)", wanted,
-			  why ? ", at " : "", why ? why : "");
+		log_errno(r, "read campaigns/%s/plan.json%s%s%s", wanted,
+			  why ? " (damaged or cut short, at " : "", why ? why : "", why ? ")" : "");
 		return EXIT_FAILED;
 	}
 	r = campaign_load(s, plan, say_damage, &c);

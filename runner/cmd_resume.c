@@ -2,6 +2,7 @@
 /* recount resume: goes on with a campaign that was stopped, or that waits for a person. */
 #include <errno.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "initramfs/cmdline.h"
 #include "results/digest.h"
@@ -90,6 +91,21 @@ static int is_unchanged(const struct machine *m, const struct plan *plan)
 	return same;
 }
 
+/* The plan's swap partition may be another machine's by now, or reformatted. */
+static int has_swap(const struct machine *m, const struct plan *plan)
+{
+	const struct device *d;
+
+	if (!plan->swap_uuid)
+		return 1;
+	if (devices_by_uuid(&m->devices, plan->swap_uuid, &d) == 0 && !strcmp(d->type, "swap"))
+		return 1;
+	log_info("refused: the plan's swap partition is not found, UUID=%s; attach it, or give one "
+		 "that UUID: mkswap -U %s DEV",
+		 plan->swap_uuid, plan->swap_uuid);
+	return 0;
+}
+
 /* The names of the plan's loads as --loads would have them. Owned by caller, free(). */
 static char *join_loads(const struct plan *plan)
 {
@@ -112,7 +128,7 @@ static int check(const struct options *given, const struct machine *m, struct st
 	struct prepared *prepared = NULL;
 	struct options o = *given;
 	char token[RECORD_TOKEN];
-	unsigned obstacles;
+	struct findings f = {NULL, 0, 0};
 	int r;
 
 	if (m->cmdline && cmdline_get(m->cmdline, "recount.token", token, sizeof(token)) == 0) {
@@ -125,9 +141,9 @@ static int check(const struct options *given, const struct machine *m, struct st
 		log_errno(r, "read prepared/manifest.json on the store");
 	o.loads = loads;
 	o.rounds = plan->rounds_max;
-	obstacles = check_machine(NULL, &o, m, s, prepared);
+	check_machine(&f, &o, m, s, prepared);
 	prepared_free(prepared);
-	return obstacles ? EXIT_REFUSED : EXIT_DONE;
+	return f.obstacles ? EXIT_REFUSED : EXIT_DONE;
 }
 
 /* What to arm, as the referee would find; but a person who says `resume` has come already. */
@@ -166,7 +182,7 @@ static int go_on(const struct options *o, const struct machine *m, struct launch
 	_cleanup_free_ void *archive = NULL;
 	int r;
 
-	if (!is_unchanged(m, l->plan))
+	if (!is_unchanged(m, l->plan) || !has_swap(m, l->plan))
 		return EXIT_REFUSED;
 	r = launch_confirm(o, o->no_reboot ? "Install and arm it?" : "Reboot now?");
 	if (r == -ENOTTY)
@@ -196,7 +212,8 @@ static int resume(const struct options *o, const struct machine *m, struct store
 		return EXIT_REFUSED;
 	r = store_plan(s, id, &plan, sha256, &why);
 	if (r < 0) {
-		log_errno(r, "read the plan of %s%s%s", id, why ? ": " : "", why ? why : "");
+		log_errno(r, "read campaigns/%s/plan.json%s%s%s", id,
+			  why ? " (damaged or cut short, at " : "", why ? why : "", why ? ")" : "");
 		return EXIT_REFUSED;
 	}
 	r = check(o, m, s, plan);
@@ -210,17 +227,22 @@ static int resume(const struct options *o, const struct machine *m, struct store
 int verb_resume(const struct options *o)
 {
 	_cleanup_(cleanup_machine) struct machine *m = NULL;
+	_cleanup_close_ int lock = -1;
 	struct store *s = NULL;
+	struct findings f = {NULL, 0, 0};
 	char id[STORE_ID];
-	int code;
+	int r, code;
 
 	if (machine_read(o, &m) < 0)
 		return EXIT_FAILED;
 	if (!machine_may_open_store(m)) {
-		check_machine(NULL, o, m, NULL, NULL);
+		check_machine(&f, o, m, NULL, NULL);
 		log_info("refused; nothing was changed");
 		return EXIT_REFUSED;
 	}
+	r = machine_lock(m, "resume", LOCK_EX | LOCK_NB, &lock);
+	if (r < 0)
+		return r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
 	if (machine_open_store(m, &s) < 0)
 		return EXIT_FAILED;
 	code = resume(o, m, s, id);

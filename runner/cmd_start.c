@@ -2,6 +2,7 @@
 /* recount start: check, plan, agree, install, arm, reboot. */
 #include <errno.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <time.h>
 
@@ -40,16 +41,6 @@ static int free_id(struct store *s, char id[STORE_ID])
 	return r < 0 ? log_errno(r, "name a campaign: the store has %d of %s", IDS_A_DAY, day) : 0;
 }
 
-static int is_compared(const struct plan *plan, const struct plan_entry *e)
-{
-	size_t i;
-
-	for (i = 0; i < plan->n_boots; i++)
-		if (plan->boots[i].round > 0 && !strcmp(plan->boots[i].entry, e->label))
-			return 1;
-	return 0;
-}
-
 static void end_of_day_text(int64_t ns, char text[32])
 {
 	time_t end = time(NULL) + ns / INT64_C(1000000000);
@@ -66,7 +57,7 @@ static void print_summary(const struct plan *plan)
 	size_t i;
 
 	for (i = 0; i < plan->n_entries; i++)
-		if (is_compared(plan, &plan->entries[i]) && !plan->entries[i].twin_of)
+		if (plan_is_compared(plan, plan->entries[i].label) && !plan->entries[i].twin_of)
 			kernels++;
 	for (i = 0; i < plan->n_boots; i++) {
 		if (plan->boots[i].round == 0)
@@ -78,9 +69,10 @@ static void print_summary(const struct plan *plan)
 	for (i = 0; i < plan->n_entries; i++)
 		if (plan->entries[i].twin_of)
 			printf(" + twin of %s", plan->entries[i].twin_of);
-	printf(", %u round%s, %zu load%s = %u trials in %u boots (+1 trial boot)\n",
+	printf(", %u round%s, %zu load%s = %u trial%s in %u boot%s (+1 trial boot)\n",
 	       plan->rounds_max, plan->rounds_max == 1 ? "" : "s", plan->n_loads,
-	       plan->n_loads == 1 ? "" : "s", trials, boots);
+	       plan->n_loads == 1 ? "" : "s", trials, trials == 1 ? "" : "s", boots,
+	       boots == 1 ? "" : "s");
 	amount_duration(length, planner_estimate_ns(plan));
 	end_of_day_text(planner_estimate_ns(plan), end);
 	printf("about %s; ends about %s. Ctrl-C now, or `recount stop` at any normal boot, leaves "
@@ -94,7 +86,7 @@ static int draw(const struct options *o, const struct machine *m, struct plan **
 	struct prepared *prepared = NULL;
 	struct store *s = NULL;
 	char id[STORE_ID];
-	unsigned obstacles = 0;
+	struct findings f = {NULL, 0, 0};
 	int r, code = EXIT_REFUSED;
 
 	if (machine_may_open_store(m)) {
@@ -104,10 +96,10 @@ static int draw(const struct options *o, const struct machine *m, struct plan **
 		r = prepared_load(s, &prepared);
 		if (r < 0 && r != -ENOENT)
 			log_errno(r, "read prepared/manifest.json on the store");
-		obstacles = check_active(NULL, s);
+		check_active(&f, s);
 	}
-	obstacles += check_machine(NULL, o, m, s, prepared);
-	if (obstacles || !s || !prepared) {
+	check_machine(&f, o, m, s, prepared);
+	if (f.obstacles || !s || !prepared) {
 		log_info("refused; nothing was changed. `recount check` tells all");
 	} else if (free_id(s, id) == 0) {
 		r = planner_draw(o, m, prepared, id, plan);
@@ -205,10 +197,14 @@ int verb_start(const struct options *o)
 {
 	_cleanup_(cleanup_machine) struct machine *m = NULL;
 	_cleanup_(cleanup_plan) struct plan *plan = NULL;
+	_cleanup_close_ int lock = -1;
 	int r, code;
 
 	if (machine_read(o, &m) < 0)
 		return EXIT_FAILED;
+	r = machine_lock(m, "start", LOCK_EX | LOCK_NB, &lock);
+	if (r < 0)
+		return r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
 	code = draw(o, m, &plan);
 	if (code != EXIT_DONE)
 		return code;

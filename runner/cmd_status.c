@@ -132,7 +132,9 @@ static int load(struct store *s, const char *id, struct plan **plan, struct camp
 	int r = store_plan(s, id, plan, NULL, &why);
 
 	if (r < 0)
-		return log_errno(r, "read the plan of %s%s%s", id, why ? ": " : "", why ? why : "");
+		return log_errno(r, "read campaigns/%s/plan.json%s%s%s", id,
+				 why ? " (damaged or cut short, at " : "", why ? why : "",
+				 why ? ")" : "");
 	r = campaign_load(s, *plan, name_damage, c);
 	return r < 0 ? log_errno(r, "read campaign %s", id) : 0;
 }
@@ -201,7 +203,7 @@ int verb_status(const struct options *o)
 	int r;
 
 	if (geteuid() != 0) {
-		log_info("the store can be read by root only: run this as root");
+		log_info("refused: run this as root (sudo recount status)");
 		return EXIT_REFUSED;
 	}
 	if (machine_read_devices(o, &m) < 0)

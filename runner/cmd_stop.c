@@ -2,6 +2,7 @@
 /* recount stop and uninstall: the machine is as it was before; the results stay. */
 #include <errno.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "grub/oneshot.h"
 #include "results/log.h"
@@ -72,16 +73,21 @@ static int open_store(const struct machine *m, struct store **s)
 static int undo(const struct options *o, int uninstall, struct undone *u)
 {
 	_cleanup_(cleanup_machine) struct machine *m = NULL;
+	_cleanup_close_ int lock = -1;
 	struct store *s = NULL;
 	int r;
 
 	if (geteuid() != 0) {
-		log_info("only root can do this");
+		log_info("refused: run this as root (sudo recount %s)",
+			 uninstall ? "uninstall" : "stop");
 		return EXIT_REFUSED;
 	}
 	r = machine_read_devices(o, &m);
 	if (r < 0)
 		return EXIT_FAILED;
+	r = machine_lock(m, uninstall ? "uninstall" : "stop", LOCK_EX | LOCK_NB, &lock);
+	if (r < 0)
+		return r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
 	r = open_store(m, &s);
 	if (r == 0) {
 		stop_in_store(s, u);

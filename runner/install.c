@@ -73,6 +73,7 @@ int install_unit_text(const char *program, unsigned notice_s, int made_wants, ch
 		UNIT_MARK "%s[Unit]\n"
 			  "Description=recount: goes on with the active campaign\n"
 			  "After=local-fs.target systemd-pstore.service\n"
+			  "RequiresMountsFor=/boot\n"
 			  "\n"
 			  "[Service]\n"
 			  "Type=simple\n"

@@ -11,9 +11,11 @@
 #include "runner/install.h"
 #include "runner/service.h"
 
-/* A trial's record, and a boot's environment, kernel log and panic text, generously. */
-#define TRIAL_BYTES   (16u << 10)
-#define ATTEMPT_BYTES (192u << 10)
+/* What may be written at most: a trial's record and, when its build fails, errors-TT-N.txt; an
+ * attempt's small records, its environment, and the kernel's messages or a panic's text (pstore
+ * keeps 10 KiB of one, unless it is told otherwise). */
+#define TRIAL_BYTES   ((16u << 10) + (64u << 10))
+#define ATTEMPT_BYTES ((16u << 10) + (128u << 10) + (128u << 10))
 #define SPARE_BYTES   (4u << 20) /* plan, report, folders */
 
 #define PATH_BYTES 1024
@@ -118,9 +120,10 @@ int launch_block(const struct machine *m, const struct plan *plan, const char *p
 			break;
 		if (asprintf(&words[2 * i], "recount: %s", e->label) < 0)
 			words[2 * i] = NULL;
+		/* In front: the kernel leaves everything behind a "--" to init. */
 		if (asprintf(&words[2 * i + 1],
-			     "%s rdinit=/recount-init recount.store=%s recount.plan=%s", e->cmdline,
-			     plan->store_uuid, plan_sha256) < 0)
+			     "rdinit=/recount-init recount.store=%s recount.plan=%s %s",
+			     plan->store_uuid, plan_sha256, e->cmdline) < 0)
 			words[2 * i + 1] = NULL;
 		if (!words[2 * i] || !words[2 * i + 1])
 			r = -ENOMEM;

@@ -234,11 +234,15 @@ static int read_basis(const struct options *o, struct machine **out)
 	_cleanup_(cleanup_machine) struct machine *m = calloc(1, sizeof(*m));
 	struct stat st;
 
-	if (!m)
-		return log_errno(-ENOMEM, "read the machine");
+	if (!m) {
+		log_errno(-ENOMEM, "read the machine");
+		return -ENOMEM;
+	}
 	m->root = o->root ? o->root : "";
-	if (*m->root && (stat(m->root, &st) || !S_ISDIR(st.st_mode)))
-		return log_errno(-ENOTDIR, "use %s as the machine's root", m->root);
+	if (*m->root && (stat(m->root, &st) || !S_ISDIR(st.st_mode))) {
+		log_errno(-ENOTDIR, "use %s as the machine's root", m->root);
+		return -ENOTDIR;
+	}
 	read_uname(m);
 	m->efi = exists(fact_root(m), "/sys/firmware/efi");
 	m->secure_boot = efi_flag(m, "SecureBoot") && !efi_flag(m, "SetupMode");
@@ -272,7 +276,7 @@ int machine_read_devices(const struct options *o, struct machine **out)
 	_cleanup_(cleanup_machine) struct machine *m = NULL;
 	int r = read_basis(o, &m);
 
-	if (r < 0)
+	if (r != 0)
 		return r;
 	m->cmdline = read_fact(m, "/proc/cmdline");
 	r = read_devices(m, o);
@@ -288,7 +292,7 @@ int machine_read(const struct options *o, struct machine **out)
 
 	if (r == 0)
 		r = read_kernels(m);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	m->cpus = count_cpus(m);
 	m->memtotal_bytes = read_memtotal(m);

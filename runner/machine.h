@@ -71,6 +71,14 @@ const struct kernel *machine_running_kernel(const struct machine *m);
 /* The last component of @path: what a menu names a kernel by. Borrowed. Pure. */
 const char *machine_file_name(const char *path);
 
+/*
+ * Of the verbs that change the store one may run at a time. Takes flock(2) @operation, LOCK_EX with
+ * or without LOCK_NB, on /run/recount/lock-MAJOR:MINOR of the store. -EBUSY when another process
+ * has it, which is named and logged as are failures. The lock lasts until *@fd (owned by caller,
+ * close()) is closed. 0 with *@fd untouched when there is no store that could be opened.
+ */
+int machine_lock(const struct machine *m, const char *verb, int operation, int *fd) _must_check_;
+
 #define STORE_DIR "/run/recount/store"
 #define ARENA_DIR "/run/recount/arena"
 

@@ -3,13 +3,21 @@
 #include "runner/machine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "initramfs/mounts.h"
 #include "results/log.h"
+
+/* Neither partition holds anything that could give its reader a privilege. */
+#define SAFE ",nosuid,nodev"
+
+#define LOCK_WORDS 64 /* what a lock file holds: "prepare (process 4711)" */
 
 static int make_dir(const char *dir)
 {
@@ -32,10 +40,19 @@ static int mount_privately(const struct machine *m, const struct device *d, cons
 	r = make_dir(dir);
 	if (r < 0)
 		return r;
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	/* A slave, so that a /boot which is mounted on demand shows up here as well. */
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		return log_errno(-errno, "make a mount namespace");
-	r = mount_device(d->path, "ext4", options, dir);
-	return r < 0 ? log_errno(r, "mount %s at %s", d->path, dir) : 0;
+	return mount_device(d->path, "ext4", options, dir);
+}
+
+static int say_missing(const char *label, int err)
+{
+	if (err == -ENOTUNIQ)
+		log_info("several partitions are labelled %s; recount check names them", label);
+	else
+		log_info("no partition is labelled %s; recount check tells more", label);
+	return err;
 }
 
 static int open_store(const struct machine *m, const char *options, struct store **out)
@@ -43,7 +60,7 @@ static int open_store(const struct machine *m, const char *options, struct store
 	int r;
 
 	if (!m->store)
-		return log_errno(m->store_err, "find one partition labelled " MACHINE_STORE_LABEL);
+		return say_missing(MACHINE_STORE_LABEL, m->store_err);
 	r = mount_privately(m, m->store, options, STORE_DIR);
 	if (r < 0)
 		return r;
@@ -66,12 +83,63 @@ int machine_may_open_store(const struct machine *m)
 
 int machine_open_store(const struct machine *m, struct store **out)
 {
-	return open_store(m, "rw,noatime", out);
+	return open_store(m, "rw,noatime" SAFE, out);
 }
 
 int machine_peek_store(const struct machine *m, struct store **out)
 {
-	return open_store(m, "ro,noload", out);
+	return open_store(m, "ro,noload" SAFE, out);
+}
+
+/* The name says which store: several machines below --root may be worked on at a time. */
+static int open_lock(const struct machine *m, char path[64])
+{
+	struct stat st;
+	int fd;
+
+	if (stat(m->store->path, &st))
+		return log_errno(-errno, "look at %s", m->store->path);
+	if (mkdir("/run/recount", 0755) && errno != EEXIST)
+		return log_errno(-errno, "make the folder /run/recount");
+	snprintf(path, 64, "/run/recount/lock-%u:%u", major(st.st_rdev), minor(st.st_rdev));
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? log_errno(-errno, "open %s", path) : fd;
+}
+
+static int say_locked(int fd, const char *path)
+{
+	char words[LOCK_WORDS];
+	ssize_t n = pread(fd, words, sizeof(words) - 1, 0);
+
+	words[n < 0 ? 0 : n] = '\0';
+	log_info("refused: recount %s holds %s; wait until it ends, or end it, then try again",
+		 n > 0 ? words : "(of another process)", path);
+	return -EBUSY;
+}
+
+int machine_lock(const struct machine *m, const char *verb, int operation, int *out)
+{
+	_cleanup_close_ int fd = -1;
+	char path[64], words[LOCK_WORDS];
+	int r;
+
+	if (!machine_may_open_store(m))
+		return 0;
+	fd = open_lock(m, path);
+	if (fd < 0)
+		return fd;
+	do
+		r = flock(fd, operation) ? -errno : 0;
+	while (r == -EINTR);
+	if (r == -EWOULDBLOCK)
+		return say_locked(fd, path);
+	if (r < 0)
+		return log_errno(r, "lock %s", path);
+	r = snprintf(words, sizeof(words), "%s (process %d)", verb, (int)getpid());
+	if (ftruncate(fd, 0) || pwrite(fd, words, (size_t)r, 0) != r)
+		return log_errno(-EIO, "write %s", path);
+	*out = TAKE_FD(fd);
+	return 0;
 }
 
 static int unmount(const char *dir)
@@ -92,8 +160,8 @@ int machine_close_store(struct store *s)
 int machine_mount_arena(const struct machine *m)
 {
 	if (!m->arena)
-		return log_errno(m->arena_err, "find one partition labelled " MACHINE_ARENA_LABEL);
-	return mount_privately(m, m->arena, "rw,noatime", ARENA_DIR);
+		return say_missing(MACHINE_ARENA_LABEL, m->arena_err);
+	return mount_privately(m, m->arena, "rw,noatime" SAFE, ARENA_DIR);
 }
 
 int machine_unmount_arena(void)

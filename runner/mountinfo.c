@@ -59,7 +59,7 @@ static const char *below(const char *point, const char *root)
 {
 	size_t len = strlen(root);
 
-	if (strncmp(point, root, len) || (point[len] && point[len] != '/'))
+	if (strncmp(point, root, len) != 0 || (point[len] && point[len] != '/'))
 		return NULL;
 	return point[len] ? point + len : "/";
 }

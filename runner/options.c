@@ -105,7 +105,7 @@ static int parse_append(struct options *o, char *value)
 
 static int parse_format(struct options *o, char *value)
 {
-	if (strcmp(value, "text") && strcmp(value, "json")) {
+	if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0) {
 		log_info("--format %s: say text or json", value);
 		return -EINVAL;
 	}

@@ -44,15 +44,6 @@ int64_t planner_estimate_ns(const struct plan *plan)
 	return ns;
 }
 
-/* Entries that are there for the canary alone do not count. */
-static int is_compared(const struct plan *plan, const char *label)
-{
-	for (size_t i = 1; i < plan->n_boots; i++)
-		if (!strcmp(plan->boots[i].entry, label))
-			return 1;
-	return 0;
-}
-
 static void print_argv(FILE *out, char *const *argv, unsigned jobs)
 {
 	for (size_t i = 0; argv[i]; i++) {
@@ -86,15 +77,16 @@ static void print_head(FILE *out, const struct plan *plan)
 	char duration[AMOUNT_BYTES];
 
 	for (size_t i = 0; i < plan->n_entries; i++)
-		n_entries += is_compared(plan, plan->entries[i].label);
+		n_entries += plan_is_compared(plan, plan->entries[i].label);
 	for (size_t i = 1; i < plan->n_boots; i++)
 		n_trials += plan->boots[i].n_trials;
 	fprintf(out,
-		"campaign %s: %zu kernel%s, %u round%s, %zu load%s = %zu trials in %zu boots "
+		"campaign %s: %zu kernel%s, %u round%s, %zu load%s = %zu trial%s in %zu boot%s "
 		"(+1 trial boot)\n",
 		plan->id, n_entries, n_entries == 1 ? "" : "s", plan->rounds_max,
 		plan->rounds_max == 1 ? "" : "s", plan->n_loads, plan->n_loads == 1 ? "" : "s",
-		n_trials, plan->n_boots - 1);
+		n_trials, n_trials == 1 ? "" : "s", plan->n_boots - 1,
+		plan->n_boots == 2 ? "" : "s");
 	amount_duration(duration, planner_estimate_ns(plan));
 	fprintf(out, "about %s; seed %" PRIu64 "; baseline %s\n", duration, plan->seed,
 		plan->baseline);
@@ -145,7 +137,7 @@ void planner_print(FILE *out, const struct plan *plan)
 		const struct plan_entry *e = &plan->entries[i];
 
 		fprintf(out, "  %s%s\n    %s\n    initrd %s\n    %s\n", e->label,
-			is_compared(plan, e->label) ? "" : "   (for the trial boot only)",
+			plan_is_compared(plan, e->label) ? "" : "   (for the trial boot only)",
 			e->kernel, e->initrd ? e->initrd : "none", e->cmdline);
 	}
 	print_boots(out, plan);

@@ -194,9 +194,10 @@ int pstore_find(const char *root, int64_t since_s, struct pstore *out)
 	}
 	qsort(l.r, l.n, sizeof(*l.r), by_time);
 	r = join(&l, &p);
-	p.files = calloc(l.n, sizeof(*p.files));
-	if (r < 0 || !p.files) {
-		pstore_free(&p);
+	if (r == 0)
+		p.files = calloc(l.n, sizeof(*p.files));
+	if (!p.files) {
+		free(p.text);
 		return -ENOMEM;
 	}
 	for (i = 0; i < l.n; i++)

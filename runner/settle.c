@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "results/digest.h"
@@ -229,21 +230,50 @@ static int give_up(struct settle *s, const struct plan_boot *boot, const char *r
 	return 0;
 }
 
-/* 1 when the image is not the one that was planned, and says so. */
+/* A folder without any of the plan's kernels is likelier a /boot that is not mounted. */
+static int has_another_kernel(const struct settle *s, const char *kernel)
+{
+	size_t folder = (size_t)(strrchr(kernel, '/') - kernel) + 1;
+	char path[4096];
+	size_t i;
+
+	for (i = 0; i < s->plan->n_entries; i++) {
+		const char *other = s->plan->entries[i].kernel;
+
+		if (!strcmp(other, kernel) || strncmp(other, kernel, folder) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s%s", s->root, other);
+		if (access(path, F_OK) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* 1 when the image is not the one that was planned, and says so. What cannot be read is no sign of
+ * that: an entry is not given up for a disk that is slow or a /boot that is not mounted. */
 static int is_changed(const struct settle *s, const struct plan_entry *e)
 {
 	char path[4096], sha256[PLAN_SHA256];
+	const char *what = "has changed";
+	struct stat st;
 	int r;
 
 	snprintf(path, sizeof(path), "%s%s", s->root, e->kernel);
 	r = digest_file(path, sha256);
 	if (r == 0 && !strcmp(sha256, e->kernel_sha256))
 		return 0;
-	if (r < 0)
-		log_errno(r, "read %s; what is left of %s is skipped", path, e->label);
-	else
-		log_warn("%s has changed since the plan was made; what is left of %s is skipped",
-			 path, e->label);
+	if (r == -ENOENT && has_another_kernel(s, e->kernel))
+		what = "was removed";
+	else if (r < 0 && lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		what = "was replaced by a link or a folder";
+	else if (r < 0) {
+		log_errno(r, "read %s", path);
+		log_info("nothing is armed in this boot; mount what it lies on, then recount "
+			 "resume, or end the campaign: recount stop");
+		return r;
+	}
+	log_warn("%s %s since the plan was made; what is left of %s is skipped", path, what,
+		 e->label);
 	return 1;
 }
 
@@ -259,8 +289,8 @@ static int skip_entry(struct settle *s, const struct plan_entry *e, struct refer
 			continue;
 		if (changed < 0)
 			changed = is_changed(s, e);
-		if (!changed)
-			return 0;
+		if (changed <= 0)
+			return changed;
 		r = give_up(s, boot, "changed");
 		if (r < 0)
 			return r;
@@ -302,18 +332,11 @@ enum referee_step settle_next(const struct settle *s, const struct referee_findi
 /* A report is made from records: one of an earlier end of the same campaign gives way. */
 static int put_report(struct settle *s, const char *name, const char *text, size_t len)
 {
-	_cleanup_free_ char *old = NULL;
 	char path[256];
-	size_t old_len;
 	int r;
 
 	snprintf(path, sizeof(path), "campaigns/%s/report/%s", s->plan->id, name);
-	r = store_get(s->store, path, PLAN_BYTES_MAX, &old, &old_len);
-	if (r == 0 && old_len == len && !memcmp(old, text, len))
-		return 0;
-	r = store_remove(s->store, path);
-	if (r == 0)
-		r = store_put(s->store, path, text, len);
+	r = store_replace(s->store, path, text, len);
 	return r < 0 ? log_errno(r, "write %s on the store", path) : 0;
 }
 
@@ -339,7 +362,7 @@ int settle_report(struct settle *s, enum referee_step step)
 	}
 	if (r == 0 && (!text || !json))
 		r = -ENOMEM;
-	if (r < 0)
+	if (r != 0)
 		return log_errno(r, "make the report of %s", s->plan->id);
 	fwrite(text, 1, text_len, stdout);
 	fflush(stdout);

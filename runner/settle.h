@@ -30,8 +30,9 @@ int settle_open(struct settle *s, const char *token, struct referee_finding *out
 
 /*
  * Hashes the kernels of all boots with unfinished cells; the attempts that are left to a changed or
- * missing one are booked as "changed", and it is named. A @finding of such a boot becomes
- * REFEREE_NONE. Returns their number.
+ * removed one are booked as "changed", and it is named. A @finding of such a boot becomes
+ * REFEREE_NONE. Returns their number. One that cannot be read, or is missing together with all of
+ * the plan's kernels in its folder, is an error: nothing may be armed then.
  */
 int settle_changed(struct settle *s, struct referee_finding *finding) _must_check_;
 

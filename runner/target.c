@@ -18,14 +18,34 @@ static char **make_argv(const char *const *words, size_t n_words, const char *te
 	_cleanup_free_ char *copy = strdup(text);
 	char **argv = calloc(n_words + strlen(text) + 2, sizeof(*argv));
 	char *rest = copy, *word;
+	int complete = argv && copy;
 	size_t n = 0;
 
-	for (; argv && copy && n < n_words; n++)
+	while (complete && n < n_words) {
 		argv[n] = strdup(words[n]);
-	while (argv && copy && (word = strsep(&rest, BLANKS)))
-		if (*word)
-			argv[n++] = strdup(word);
-	return copy ? argv : NULL;
+		complete = argv[n++] != NULL;
+	}
+	while (complete && (word = strsep(&rest, BLANKS))) {
+		if (!*word)
+			continue;
+		argv[n] = strdup(word);
+		complete = argv[n++] != NULL;
+	}
+	if (complete)
+		return argv;
+	while (n > 0)
+		free(argv[--n]);
+	free(argv);
+	return NULL;
+}
+
+static size_t count(char *const *argv)
+{
+	size_t n = 0;
+
+	while (argv[n])
+		n++;
+	return n;
 }
 
 static int make_commands(const char *target, struct plan_workload *w)
@@ -36,7 +56,9 @@ static int make_commands(const char *target, struct plan_workload *w)
 	w->build = make_argv(make, 1, target);
 	if (!w->build)
 		return -ENOMEM;
-	if (target_is_part(target) && !w->build[2])
+	if (count(w->build) > PLAN_ARGS_MAX)
+		return -E2BIG;
+	if (!w->build[1] || (target_is_part(target) && !w->build[2]))
 		return -EINVAL;
 	if (asprintf(&clean, "%s%s clean", target_is_part(target) ? "-C " : "",
 		     target_is_part(target) ? w->build[2] : "") < 0)
@@ -66,12 +88,13 @@ int target_parse(const char *target, const char *product, struct plan_workload *
 	size_t len;
 	int r;
 
-	*why = "it holds no word";
-	if (!target[strspn(target, BLANKS)])
-		return -EINVAL;
 	target += strspn(target, BLANKS);
-	*why = "-C needs a folder of the tree";
+	*why = *target ? "-C needs a folder of the tree" : "it holds no word";
 	r = make_commands(target, w);
+	if (r == -E2BIG) {
+		*why = "it holds too many words for one command; name fewer targets";
+		return -EINVAL;
+	}
 	if (r < 0)
 		return r;
 	if (!product)
@@ -93,7 +116,7 @@ static int argv_equal(char *const *a, char *const *b)
 	size_t i;
 
 	for (i = 0; a[i] && b[i]; i++)
-		if (strcmp(a[i], b[i]))
+		if (strcmp(a[i], b[i]) != 0)
 			return 0;
 	return !a[i] && !b[i];
 }

@@ -36,7 +36,7 @@ static int resolve(const struct machine *m, const char *path, char out[PATH_MAX]
 		return -errno;
 	out[n] = '\0';
 	root = realpath(*m->root ? m->root : "/", NULL);
-	prefix = root && strcmp(root, "/") ? strlen(root) : 0;
+	prefix = root && strcmp(root, "/") != 0 ? strlen(root) : 0;
 	if (prefix && !strncmp(out, root, prefix))
 		memmove(out, out + prefix, (size_t)n - prefix + 1);
 	return 0;

@@ -19,6 +19,14 @@ static int is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* In the arena a link would lead out of it. */
+static int is_own_folder(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 char *tree_name(const char *source)
 {
 	static const char *const suffixes[] = {".tar.gz", ".tar.xz", ".tar.zst", ".tar.bz2",
@@ -61,7 +69,7 @@ static int remove_folder(const char *path)
 static int own(const char *path, unsigned uid)
 {
 	char owner[32];
-	char *argv[] = {"chown", "-R", "-h", owner, "--", (char *)path, NULL};
+	char *argv[] = {"chown", "-R", "-P", "-h", owner, "--", (char *)path, NULL};
 
 	snprintf(owner, sizeof(owner), "%u:%u", uid, uid);
 	return command_run(argv);
@@ -81,12 +89,12 @@ static int only_folder(const char *dir, char path[PATH_MAX])
 		if (snprintf(path, PATH_MAX, "%s/%s", dir, e->d_name) >= PATH_MAX)
 			return 0;
 	}
-	return n == 1 && is_folder(path);
+	return n == 1 && is_own_folder(path);
 }
 
 static int fill(const char *source, const char *new)
 {
-	char *copy[] = {"cp", "-a", "--", (char *)source, (char *)new, NULL};
+	char *copy[] = {"cp", "-a", "-H", "--", (char *)source, (char *)new, NULL};
 	char *unpack[] = {"tar",       "-x", "--no-same-owner", "-C",
 			  (char *)new, "-f", (char *)source,	NULL};
 
@@ -119,6 +127,15 @@ static int bring(const char *source, const char *arena_dir, const char *target, 
 	return tree == new ? 0 : remove_folder(new);
 }
 
+/* Links that lead out of the arena may be in any tree: they do not count as a place in it. */
+static int is_inside(const char *arena_dir, const char *path)
+{
+	_cleanup_free_ char *arena = realpath(arena_dir, NULL), *real = realpath(path, NULL);
+	size_t len = arena ? strlen(arena) : 0;
+
+	return real && arena && !strncmp(real, arena, len) && real[len] == '/' && is_folder(real);
+}
+
 int tree_bring(const char *source, const char *arena_dir, unsigned uid, char **dir)
 {
 	_cleanup_free_ char *name = NULL;
@@ -127,7 +144,8 @@ int tree_bring(const char *source, const char *arena_dir, unsigned uid, char **d
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%s", arena_dir, source);
-	if (*source != '/' && !strstr(source, "..") && *source != '.' && is_folder(path)) {
+	if (*source != '/' && !strstr(source, "..") && *source != '.' &&
+	    is_inside(arena_dir, path)) {
 		log_info("using %s, which is in the arena", source);
 		*dir = strdup(source);
 		return *dir ? 0 : -ENOMEM;
@@ -143,10 +161,16 @@ int tree_bring(const char *source, const char *arena_dir, unsigned uid, char **d
 		return -EINVAL;
 	}
 	snprintf(path, sizeof(path), "%s/%s", arena_dir, name);
-	if (is_folder(path)) {
+	if (is_own_folder(path)) {
 		log_info("using %s, which is in the arena already (to bring it anew, remove it "
 			 "there)",
 			 name);
+	} else if (lstat(path, &st) == 0) {
+		log_info("cannot bring %s into the arena: there is a %s that is no folder; remove "
+			 "it "
+			 "there",
+			 source, name);
+		return -EINVAL;
 	} else {
 		log_info("%s %s into the arena", is_folder(source) ? "copying" : "unpacking",
 			 source);

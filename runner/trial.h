@@ -27,7 +27,7 @@ struct trial_place {
 	const char *arena_restore; /* the record's word: "clean" or "checked" */
 	struct spawn_user user;
 	void (*alive)(void *); /* sign of life, called at most once per 30 s while timing */
-	void (*busy)(void *, int64_t ms); /* the next step may block for so long */
+	void (*busy)(void *, int64_t ms);     /* the next step may block for so long */
 	void (*deadline)(void *, int64_t ns); /* CLOCK_MONOTONIC by when this must have ended */
 	void *arg;
 	/* Limits of the cold check, learnt from the boot's first flush; 0 until then. */

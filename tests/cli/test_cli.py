@@ -206,6 +206,15 @@ def test_plan_refuses(mounted, argv, words):
     assert mounted.state() == before
 
 
+def test_another_name_of_a_kernel_is_no_warning(machine):
+    before = machine.recount("check", "--swap", "/dev/sda4")
+    (machine.root / "vmlinuz").symlink_to(f"boot/vmlinuz-{RUNNING}")
+    (machine.root / "boot/vmlinuz-copy").write_bytes(bzimage(OTHER))
+    result = machine.recount("check", "--swap", "/dev/sda4")
+    assert result.stdout == before.stdout
+    assert "the same file as" in machine.recount("kernels").stdout
+
+
 # --- check: bad input --------------------------------------------------------------------------
 
 def refused(machine, words, *argv, verb="check"):

@@ -6,6 +6,7 @@ it. That takes root and loop devices; without them the tests are skipped, and th
 what remains.
 """
 import datetime
+import fcntl
 import gzip
 import hashlib
 import json
@@ -149,9 +150,9 @@ class Machine:
         assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
-    def start(self, **how):
-        return self.recount("start", "--yes", "--no-reboot", "--loads", "none", "--rounds", "2",
-                            **how)
+    def start(self, swap=None, **how):
+        loads = ("--loads", "none,mem", "--swap", swap) if swap else ("--loads", "none")
+        return self.recount("start", "--yes", "--no-reboot", "--rounds", "2", *loads, **how)
 
     def outside(self):
         """Name, mode, owner and content of everything in /boot and /etc."""
@@ -252,6 +253,25 @@ def test_start_refuses_while_one_is_active(machine):
     assert "is active" in machine.start(code=3)
     assert machine.outside() == before
     assert machine.get(f"campaigns/{campaign_id()}/plan.json") == plan
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "resume", "uninstall"])
+def test_one_verb_at_a_time(machine, verb):
+    device = os.stat(machine.loop).st_rdev
+    lock = pathlib.Path(f"/run/recount/lock-{os.major(device)}:{os.minor(device)}")
+    machine.recount("stop")  # makes it, and gives it back
+    before, store = machine.outside(), machine.image.read_bytes()
+    words = {"start": ("--yes", "--no-reboot", "--loads", "none"),
+             "resume": ("--yes", "--no-reboot")}.get(verb, ())
+    with open(lock, "w", encoding="ascii") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        f.write("prepare (process 4711)")
+        f.flush()
+        said = machine.recount(verb, *words, code=3)
+    assert "prepare (process 4711)" in said and str(lock) in said
+    assert machine.outside() == before
+    assert machine.image.read_bytes() == store
+    machine.recount("stop")
 
 
 def test_start_without_a_terminal_needs_yes(machine):
@@ -369,6 +389,25 @@ def test_resume_refuses_and_names_what_has_changed(machine, changed):
     assert machine.outside() == before
 
 
+def test_resume_refuses_without_the_planned_swap(machine):
+    swap = machine.root / "dev/sdb3"
+    swap.write_bytes(b"")
+    os.truncate(swap, 512 << 20)
+    uuid = "00000009-1111-2222-3333-444444444444"
+    subprocess.run(["mkswap", "-U", uuid, swap], check=True, capture_output=True)
+    machine.disk("sdb3", 8, 19, 512)
+    machine.start(swap="/dev/sdb3")
+    machine.recount("stop")
+    before = machine.outside()
+    subprocess.run(["mkswap", swap], check=True, capture_output=True)
+    said = machine.recount("resume", "--yes", "--no-reboot", code=3)
+    assert "swap" in said and uuid in said
+    assert machine.outside() == before and machine.active() is None
+    subprocess.run(["mkswap", "-U", uuid, swap], check=True, capture_output=True)
+    machine.recount("resume", "--yes", "--no-reboot")
+    assert machine.active() == campaign_id()
+
+
 def test_resume_without_a_campaign_says_so(machine):
     assert "unfinished" in machine.recount("resume", "--yes", "--no-reboot", code=3)
 
@@ -470,3 +509,18 @@ def test_referee_gives_up_a_changed_kernel_and_says_which(machine, tmp_path):
     for boot in plan["boots"]:
         path = f"campaigns/{campaign_id()}/boots/{boot['boot']:04}/failed-2.json"
         assert machine.exists(path) == (boot["entry"] == label)
+
+
+def test_referee_gives_up_nothing_while_boot_is_not_mounted(machine):
+    machine.start()
+    boot = machine.root / "boot"
+    boot.rename(machine.root / "elsewhere")
+    boot.mkdir()
+    said = machine.recount("referee", "--notice", "0", code=1)
+    assert "cannot read" in said and "/boot/vmlinuz-" in said
+    assert "nothing is armed in this boot" in said
+    assert machine.active() == campaign_id()
+    assert not machine.exists(f"campaigns/{campaign_id()}/boots/0000/failed-1.json")
+    boot.rmdir()
+    (machine.root / "elsewhere").rename(boot)
+    assert "armed again" in machine.recount("referee", "--notice", "0")

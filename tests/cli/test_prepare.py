@@ -155,6 +155,69 @@ def test_configures_with_a_target_or_a_file(partitions, tree):
     assert on(partitions[1], "cat tiny-1.0/.config") == "mine\ncompleted\n"
 
 
+def test_config_through_a_link_stays_in_the_tree(partitions, tree):
+    (tree / ".config").unlink()
+    victim = tree.parent / "victim"
+    victim.write_text("untouched\n")
+    (tree / ".config").symlink_to(victim)
+    with open(tree / "Makefile", "a", encoding="ascii") as f:
+        f.write("\nolddefconfig:\n\techo completed >>.config\n")
+    mine = tree.parent / "mine.config"
+    mine.write_text("mine\n")
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--config", mine)
+    assert result.returncode == DONE, result.stderr
+    assert on(partitions[1], "cat tiny-1.0/.config") == "mine\ncompleted\n"
+    assert victim.read_text() == "untouched\n" and victim.stat().st_uid == os.geteuid()
+
+
+def test_folder_behind_a_link_is_copied(partitions, tree):
+    link = tree.parent / "link"
+    link.symlink_to(tree)
+    result = prepare(partitions, "--tree", link, "--target", "all")
+    assert result.returncode == DONE, result.stderr
+    assert "Type: directory" in on(partitions[1], "stat tiny-1.0")
+    assert tree.stat().st_uid == os.geteuid() and not (tree / "tiny.a").exists()
+
+
+def test_archive_of_nothing_but_a_link_is_no_tree(partitions, tree):
+    (tree.parent / "out").mkdir()
+    (tree.parent / "out/inside").symlink_to(tree)
+    archive = tree.parent / "out.tar"
+    run("tar", "-C", tree.parent / "out", "-cf", archive, "inside")
+    refused(prepare(partitions, "--tree", archive, "--target", "all"), partitions,
+            "there is no Makefile in out")
+
+
+def test_failure_leaves_nothing_prepared(partitions, tree):
+    result = prepare(partitions, "--tree", tree, "--target", "all")
+    assert result.returncode == DONE and manifest(partitions)
+    # What is refused before the tree is touched leaves it prepared.
+    result = prepare(partitions, "--tree", "tiny-1.0", "--target", "-C")
+    assert result.returncode == REFUSED and manifest(partitions)
+    result = prepare(partitions, "--tree", "tiny-1.0", "--target", "nonsense")
+    refused(result, partitions, "make in tiny-1.0 failed", "nothing is prepared now")
+
+
+def leave_running(tree, command):
+    with open(tree / "Makefile", "a", encoding="ascii") as f:
+        f.write(f"\nleave: tiny.a\n\t{command} >/dev/null 2>&1 & sleep 0.5\n")
+
+
+def test_what_a_build_leaves_running_is_killed(partitions, tree):
+    leave_running(tree, "sleep 600")
+    result = prepare(partitions, "--tree", tree, "--target", "leave")
+    assert result.returncode == DONE, result.stderr
+    assert manifest(partitions)
+
+
+def test_daemon_that_a_build_starts_is_named(partitions, tree):
+    leave_running(tree, "setsid sleep 15")
+    result = prepare(partitions, "--tree", tree, "--target", "leave")
+    assert result.returncode == FAILED
+    assert "has outlived it" in result.stderr
+    assert manifest(partitions) is None
+
+
 def test_tree_without_makefile(partitions, tree):
     (tree / "Makefile").unlink()
     refused(prepare(partitions, "--tree", tree, "--target", "all"), partitions,

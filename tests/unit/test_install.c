@@ -30,6 +30,8 @@ static void unit_runs_this_program_and_holds_nobody_up(void **state)
 		strstr(text, "\nExecStart=\"/usr/local/sbin/recount\" referee --notice 60\n"));
 	assert_non_null(strstr(text, "\nStandardOutput=journal+console\n"));
 	assert_non_null(strstr(text, "\nWantedBy=multi-user.target\n"));
+	/* What it installed and hashes lies there, and fstab may say noauto. */
+	assert_non_null(strstr(text, "\nRequiresMountsFor=/boot\n"));
 	assert_null(strstr(text, "Before="));
 	free(text);
 }

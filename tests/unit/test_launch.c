@@ -46,6 +46,30 @@ static void separate_boot_partition_has_no_boot_in_its_paths(void **state)
 	plan_free(plan);
 }
 
+/* The kernel leaves what stands behind "--" to init. */
+static void own_words_stand_before_those_of_the_distribution(void **state)
+{
+	struct machine m = {.root = "", .root_dev = &root_device, .boot_dev = &root_device};
+	struct plan *plan = sample_plan();
+	char *block = NULL, *entry;
+	const char *dashes;
+
+	(void)state;
+	free(plan->entries[1].cmdline);
+	plan->entries[1].cmdline = strdup("root=UUID=aaaa ro -- single");
+	assert_int_equal(launch_block(&m, plan, SHA, &block), 0);
+	entry = entry_of(block, "6.12.117");
+	dashes = strstr(entry, "'--'");
+	assert_non_null(dashes);
+	assert_true(strstr(entry, "rdinit=/recount-init") < dashes);
+	assert_true(strstr(entry, "recount.store=") < dashes);
+	assert_true(strstr(entry, "recount.plan=" SHA) < dashes);
+	assert_true(strstr(entry, "recount.token=") < dashes);
+	free(entry);
+	free(block);
+	plan_free(plan);
+}
+
 static void kernel_beside_its_modules_is_found_on_the_root_file_system(void **state)
 {
 	struct machine m = {
@@ -125,6 +149,14 @@ static void room_grows_with_boots_and_attempts(void **state)
 	larger = launch_store_bytes(plan, 1 << 20);
 	assert_true(fewer < two && two < larger);
 	assert_true(two > 2 << 20);
+	/* every trial of every attempt may fail with 64 KiB of complaints */
+	plan->retries--;
+	for (size_t i = 0; i < plan->n_boots; i++)
+		plan->boots[i].n_trials = 0;
+	assert_true(two - launch_store_bytes(plan, 1 << 20) >=
+		    (uint64_t)plan->n_boots * plan->retries * 2 * (64 << 10));
+	for (size_t i = 0; i < plan->n_boots; i++)
+		plan->boots[i].n_trials = 2;
 	plan_free(plan);
 }
 
@@ -132,6 +164,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(separate_boot_partition_has_no_boot_in_its_paths),
+		cmocka_unit_test(own_words_stand_before_those_of_the_distribution),
 		cmocka_unit_test(kernel_beside_its_modules_is_found_on_the_root_file_system),
 		cmocka_unit_test(kernel_and_initrd_on_two_file_systems_are_refused),
 		cmocka_unit_test(menu_of_the_distribution_knows_best),

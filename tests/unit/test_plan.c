@@ -100,6 +100,33 @@ static void decode_reads_workloads_loads_and_boots(void **state)
 	assert_null(plan_find_load(p, "mem"));
 	assert_ptr_equal(plan_find_workload(p, "kernel"), &p->workloads[0]);
 	assert_null(plan_find_workload(p, "Kernel"));
+	assert_true(plan_is_compared(p, "6.12.117"));
+	assert_false(plan_is_compared(p, "6.12"));
+	/* in the canary alone */
+	p->n_boots = 1;
+	assert_false(plan_is_compared(p, p->boots[0].entry));
+	p->n_boots = 7;
+	plan_free(p);
+}
+
+static void commands_have_a_limit(void **state)
+{
+	char *words[PLAN_ARGS_MAX + 2];
+	struct plan *p = sample_plan();
+	struct plan_workload w = p->workloads[0];
+	const char *why = "";
+	size_t n;
+
+	(void)state;
+	for (n = 0; n < PLAN_ARGS_MAX; n++)
+		words[n] = "make";
+	words[n] = NULL;
+	w.build = words;
+	assert_int_equal(plan_check_workload(&w, &why), 0);
+	words[n++] = "more";
+	words[n] = NULL;
+	assert_int_equal(plan_check_workload(&w, &why), -EBADMSG);
+	assert_string_equal(why, "build");
 	plan_free(p);
 }
 
@@ -363,6 +390,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decode_reads_every_field),
 		cmocka_unit_test(decode_reads_workloads_loads_and_boots),
+		cmocka_unit_test(commands_have_a_limit),
 		cmocka_unit_test(encode_gives_the_same_text_again),
 		cmocka_unit_test(absent_keys_have_their_meaning),
 		cmocka_unit_test(decode_refuses_broken_rules),

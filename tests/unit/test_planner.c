@@ -58,12 +58,12 @@ static int set_up(void **state)
 	f->o.seed = 42;
 	f->o.has_seed = 1;
 	f->kernels[0] = (struct kernel){
-		"6.1", "6.1.0", "/boot/vmlinuz-6.1.0", "/boot/initrd.img-6.1.0", 1, NULL};
-	f->kernels[1] = (struct kernel){"6.5", "6.5.0", "/boot/vmlinuz-6.5.0",
-					NULL,  0,	"its initrd is empty"};
+		"6.1", "6.1.0", "/boot/vmlinuz-6.1.0", "/boot/initrd.img-6.1.0", 1, NULL, 0};
+	f->kernels[1] = (struct kernel){
+		"6.5", "6.5.0", "/boot/vmlinuz-6.5.0", NULL, 0, "its initrd is empty", 0};
 	f->kernels[2] = (struct kernel){
-		"6.12", "6.12.9", "/boot/vmlinuz-6.12.9", "/boot/initrd.img-6.12.9", 1, NULL};
-	f->kernels[3] = (struct kernel){"7.3", "7.3.0", "/boot/vmlinuz-7.3.0", NULL, 0, NULL};
+		"6.12", "6.12.9", "/boot/vmlinuz-6.12.9", "/boot/initrd.img-6.12.9", 1, NULL, 0};
+	f->kernels[3] = (struct kernel){"7.3", "7.3.0", "/boot/vmlinuz-7.3.0", NULL, 0, NULL, 0};
 	f->entries[0] = (struct menu_entry){.title = "Debian",
 					    .linux_path = "/boot/vmlinuz-6.1.0",
 					    .cmdline = "root=UUID=" UUID_A " ro quiet"};

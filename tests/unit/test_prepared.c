@@ -62,6 +62,17 @@ static void manifest_goes_to_the_store_and_back(void **state)
 	prepared_free(back);
 }
 
+static void removed_manifest_is_nothing_prepared(void **state)
+{
+	struct prepared *back = NULL;
+
+	(void)state;
+	assert_int_equal(prepared_save(store, &p), 0);
+	assert_int_equal(prepared_remove(store), 0);
+	assert_int_equal(prepared_load(store, &back), -ENOENT);
+	assert_int_equal(prepared_remove(store), 0);
+}
+
 static void what_could_not_be_read_is_not_written(void **state)
 {
 	struct prepared *back = NULL;
@@ -111,6 +122,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(manifest_goes_to_the_store_and_back),
+		TEST(removed_manifest_is_nothing_prepared),
 		TEST(what_could_not_be_read_is_not_written),
 		TEST(decode_refuses_every_cut_and_survives_flips),
 	};

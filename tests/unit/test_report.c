@@ -308,6 +308,39 @@ static void ratio_is_the_geometric_mean_of_paired_rounds(void **state)
 	rows_free(rows);
 }
 
+/* One that stood still in a round must not look better than one that was slow in it. */
+static void load_that_stood_still_in_a_round_has_no_ratio(void **state)
+{
+	const struct rows_figure *f;
+	struct rows *rows = NULL;
+
+	(void)state;
+	add_attempt(1, NULL, NULL);
+	add_io(1, 100, 0, 100);
+	add_attempt(2, NULL, NULL);
+	add_io(2, 100, 500, 100);
+	add_attempt(4, NULL, NULL);
+	add_io(4, 100, 500, 100);
+	add_attempt(6, NULL, NULL);
+	add_io(6, 200, 1000, 100);
+	assert_int_equal(rows_collect(c, NULL, &rows), 0);
+	f = rows->tables[1].rows[1].figures;
+	assert_int_equal(f[ROWS_LOAD_RATE_PER_S].s.n, 2);
+	assert_true(isnan(f[ROWS_LOAD_RATE_PER_S].ratio));
+	is_near(f[ROWS_WALL_NS].ratio, sqrt(2));
+	is_near(rows->tables[1].rows[0].figures[ROWS_LOAD_RATE_PER_S].ratio, 1);
+	rows_free(rows);
+	/* nor is there one to a baseline that did */
+	assert_int_equal(rows_collect(c, "6.12.117", &rows), 0);
+	assert_true(isnan(rows->tables[1].rows[0].figures[ROWS_LOAD_RATE_PER_S].ratio));
+	rows_free(rows);
+	/* a round that the two do not share says nothing */
+	c->boots[2].records[0].status = TRIAL_FAILED;
+	assert_int_equal(rows_collect(c, NULL, &rows), 0);
+	is_near(rows->tables[1].rows[1].figures[ROWS_LOAD_RATE_PER_S].ratio, 2);
+	rows_free(rows);
+}
+
 static void figures_that_were_not_read_are_left_out(void **state)
 {
 	struct rows *rows = NULL;
@@ -367,6 +400,7 @@ int main(void)
 		TEST(long_labels_do_not_widen_the_table),
 		TEST(figures_are_those_of_ok_trials_outside_the_canary),
 		TEST(ratio_is_the_geometric_mean_of_paired_rounds),
+		TEST(load_that_stood_still_in_a_round_has_no_ratio),
 		TEST(figures_that_were_not_read_are_left_out),
 		TEST(an_entry_of_the_canary_alone_has_no_row),
 	};

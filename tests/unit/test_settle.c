@@ -300,6 +300,40 @@ static void missing_kernel_is_a_changed_one(void **state)
 	assert_string_equal(d->s.campaign->boots[3].attempts[0].failure.reason, "changed");
 }
 
+static void kernel_that_became_a_link_is_a_changed_one(void **state)
+{
+	struct desk *d = *state;
+	struct referee_finding none = {.verdict = REFEREE_NONE};
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/boot/vmlinuz-7.3", d->root);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("vmlinuz-6.1.0-57-amd64", path), 0);
+	assert_int_equal(settle_changed(&d->s, &none), 1);
+}
+
+/* An unmounted /boot is an empty folder, or none: no evidence against any kernel. */
+static void kernels_that_cannot_be_seen_are_not_given_up(void **state)
+{
+	struct desk *d = *state;
+	struct referee_finding none = {.verdict = REFEREE_NONE};
+	char boot[512], away[512], file[1024];
+	struct stat st;
+
+	snprintf(boot, sizeof(boot), "%s/boot", d->root);
+	snprintf(away, sizeof(away), "%s/away", d->root);
+	assert_int_equal(rename(boot, away), 0);
+	assert_int_equal(settle_changed(&d->s, &none), -ENOENT);
+	assert_int_equal(mkdir(boot, 0755), 0);
+	assert_int_equal(settle_changed(&d->s, &none), -ENOENT);
+	/* and an error of the way there */
+	assert_int_equal(rmdir(boot), 0);
+	assert_int_equal(symlink("boot", boot), 0);
+	assert_int_equal(settle_changed(&d->s, &none), -ELOOP);
+	snprintf(file, sizeof(file), "%s/campaigns/" SAMPLE_ID "/boots", d->dir);
+	assert_int_equal(stat(file, &st), -1);
+}
+
 static void case_61_report_says_why_and_gives_way_to_a_later_one(void **state)
 {
 	struct desk *d = *state;
@@ -336,6 +370,8 @@ int main(void)
 		CASE(unchanged_kernels_are_left_alone),
 		CASE(changed_kernel_gives_up_what_is_left_of_it),
 		CASE(missing_kernel_is_a_changed_one),
+		CASE(kernel_that_became_a_link_is_a_changed_one),
+		CASE(kernels_that_cannot_be_seen_are_not_given_up),
 		CASE(case_61_report_says_why_and_gives_way_to_a_later_one),
 	};
 

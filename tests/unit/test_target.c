@@ -75,6 +75,23 @@ static void refuses_with_a_reason(void **state)
 	}
 }
 
+static void refuses_more_words_than_a_plan_may_hold(void **state)
+{
+	struct plan_workload w = {0};
+	char target[2 * PLAN_ARGS_MAX + 1] = "";
+	const char *why = NULL;
+
+	(void)state;
+	for (size_t i = 1; i < PLAN_ARGS_MAX; i++)
+		strcat(target, "a ");
+	assert_int_equal(target_parse(target, NULL, &w, &why), 0);
+	plan_workload_clear(&w);
+	strcat(target, "a");
+	assert_int_equal(target_parse(target, NULL, &w, &why), -EINVAL);
+	assert_non_null(strstr(why, "too many words"));
+	plan_workload_clear(&w);
+}
+
 static void only_part_of_a_tree_needs_no_config(void **state)
 {
 	(void)state;
@@ -104,6 +121,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(becomes_commands),
 		cmocka_unit_test(refuses_with_a_reason),
+		cmocka_unit_test(refuses_more_words_than_a_plan_may_hold),
 		cmocka_unit_test(only_part_of_a_tree_needs_no_config),
 		cmocka_unit_test(tells_whether_two_are_the_same),
 	};

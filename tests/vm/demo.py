@@ -17,7 +17,7 @@ import image
 import machine as vm
 
 ROUNDS, LOADS = 2, ("none", "mem", "io", "process")
-MEMORY_MB = 512
+MEMORY_MB = 320
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -96,7 +96,7 @@ def main():
           f"guest: {MEMORY_MB} MB, 2 CPUs")
     progress = Progress()
     disk = image.overlay(base, out / "disk.qcow2")
-    with vm.Machine(disk, out / "console.log", memory_mb=MEMORY_MB) as guest:
+    with vm.Machine(disk, out / "console.log", memory_mb=MEMORY_MB, smp=2) as guest:
         guest.start()
         progress.say(f"machine on; its own kernel {guest.wait_shell(300)}")
         guest.run("recount check || true")

@@ -108,6 +108,8 @@ def _socket_lines(end):
 class Machine:
     """One virtual machine on one disk. As a context manager it always ends its QEMU.
 
+    smp: more than one CPU is quicker, but QEMU 7.2's multi-threaded TCG now and then lets a CPU run
+    into a breakpoint of the kernel's own text patching that is gone already ("Oops: int3").
     disk: Disk or path (raw or *.qcow2). bus: "nvme" or "virtio". cache: QEMU's cache mode. The
     default, "none", is honest about a power cut: the guest's flushes reach the host's disk, and
     what it wrote and did not flush sits in no host page cache that would survive our SIGKILL
@@ -118,7 +120,7 @@ class Machine:
     extra: more QEMU words.
     """
 
-    def __init__(self, disk, console_log, *, memory_mb=512, smp=2, bus="nvme", cache="none",
+    def __init__(self, disk, console_log, *, memory_mb=512, smp=1, bus="nvme", cache="none",
                  accelerator=None, keep_ram=False, extra=()):
         self.disk = pathlib.Path(getattr(disk, "path", disk))
         self.console_log = pathlib.Path(console_log)
