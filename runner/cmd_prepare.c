@@ -229,6 +229,23 @@ static int hash_product(const struct job *j, char hex[PLAN_SHA256])
 	return r < 0 ? log_errno(r, "hash %s", path) : 0;
 }
 
+/* A clean that leaves the product as it is would let every trial time a build of nothing. */
+static int check_clean(const struct job *j, const char *built)
+{
+	char path[PATH_MAX * 2], hex[PLAN_SHA256];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", j->dir, j->p->workload.product);
+	r = digest_product(path, hex);
+	if (r == 0 && strcmp(hex, built) == 0) {
+		log_info("refused: %s of %s is still there after its clean, so that nothing would "
+			 "be built; mend the clean target",
+			 j->p->workload.product, j->p->workload.dir);
+		return -EINVAL;
+	}
+	return r < 0 && r != -ENOENT ? log_errno(r, "hash %s", path) : 0;
+}
+
 /* The first build also makes what `make clean` keeps; so the second is the one to time, and the
  * tree's hash is taken between them. */
 static int build_twice(struct job *j)
@@ -248,6 +265,8 @@ static int build_twice(struct job *j)
 	amount_duration(duration, w->build_ns);
 	log_info("it does, in %s; building again, cold", duration);
 	r = run(j, w->clean, CLEAN_TIMEOUT_MS, NULL);
+	if (r == 0)
+		r = check_clean(j, first);
 	if (r < 0)
 		return r;
 	r = digest_tree(j->dir, w->tree_sha256);

@@ -263,6 +263,14 @@ def test_product_that_differs_between_two_builds(partitions, tree):
     assert len(set(hashes)) == 2
 
 
+def test_clean_that_cleans_nothing(partitions, tree):
+    makefile = (tree / "Makefile").read_text(encoding="ascii")
+    start = makefile.index("clean:")
+    (tree / "Makefile").write_text(makefile[:start] + "clean:\n\ttrue\n", encoding="ascii")
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--product", "tiny.a")
+    refused(result, partitions, "tiny.a", "still there after its clean", "mend the clean target")
+
+
 def test_product_that_is_not_made(partitions, tree):
     refused(prepare(partitions, "--tree", tree, "--target", "all", "--product", "vmlinux"),
             partitions, "the build left no vmlinux", "--product")
