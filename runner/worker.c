@@ -338,6 +338,7 @@ static int run_trials(struct work *w)
 		if (!v->todo[t])
 			continue;
 		answer(w);
+		log_info("  %-12s -j%-3u begins", trial->load, trial->jobs);
 		place.canary_read_bytes = canary_bytes(v, trial->workload);
 		r = trial_run(&place, v->boot, trial, v->attempt, errors, &record);
 		be_busy(w, WATCH_WRITEBACK_MS);

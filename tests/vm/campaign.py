@@ -11,12 +11,14 @@ from machine import MachineError
 
 BOOT = re.compile(r"recount: (\S+): boot (\d+) of (\d+), round (\d+), attempt (\d+): kernel (\S+)")
 TRIAL = re.compile(r"recount:   (\S+) +-j(\d+) +(\S+) +(ok|void|failed|timeout|discarded)\b ?(\S*)")
+BEGIN = re.compile(r"recount:   (\S+) +-j(\d+) +begins")
+OURS = re.compile(r"recount: modules from /lib/modules/")
 DONE = re.compile(r"recount: done (\d+) of (\d+), void (\d+), failed (\d+)")
 KERNEL = re.compile(r"Linux version (\S+)")
 
 Event = collections.namedtuple("Event", "at_s kind match")
 OVER = r"campaign \S+ is over"
-KINDS = {"boot": BOOT, "trial": TRIAL, "done": DONE, "kernel": KERNEL}
+KINDS = {"boot": BOOT, "ours": OURS, "begin": BEGIN, "trial": TRIAL, "done": DONE, "kernel": KERNEL}
 
 TREE_TOOLS = ("linux/tools", "-C lib/api")
 TREE_TINY = ("tiny", "all")

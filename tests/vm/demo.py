@@ -6,6 +6,7 @@ A machine with real GRUB and three Debian kernels is started, prepared and left 
 prints is turned into live progress. Ends with the report and the store in build/demo/store.
 """
 import argparse
+import json
 import pathlib
 import shutil
 import subprocess
@@ -28,13 +29,13 @@ class Progress:
         self.begin_s = time.monotonic()
         self.boot_s = None
         self.boots = self.of = 0
-        self.kernel = self.round = ""
         self.redraw = sys.stdout.isatty()
         self.first_boot_s = None
 
-    def say(self, text):
+    def say(self, text, end="\n"):
         elapsed = int(time.monotonic() - self.begin_s)
-        print(f"{elapsed // 60:3d}:{elapsed % 60:02d}  {text}", flush=True)
+        clear = "\r\033[K" if self.redraw else ""
+        print(f"{clear}{elapsed // 60:3d}:{elapsed % 60:02d}  {text}", end=end, flush=True)
 
     def left(self):
         """Time left: the boots to come at the mean of those behind us."""
@@ -53,6 +54,8 @@ class Progress:
                 self.first_boot_s = event.at_s
             what = "canary" if self.boots == 0 else f"boot {self.boots} of {self.of}"
             self.say(f"{what}   round {match[4]}   kernel {match[6]}   {self.left()}".rstrip())
+        elif event.kind == "begin" and self.redraw:
+            self.say(f"    {match[1]:<10} running", end="")
         elif event.kind == "trial":
             self.say(f"    {match[1]:<10}{match[3]:>8}   {match[4]} {match[5]}".rstrip())
         elif event.kind == "done":
@@ -66,15 +69,23 @@ def workload(name):
     return (*campaign.TREE_TOOLS, [], "make -C tools/lib/api")
 
 
-def splits(events, started_s):
-    """Mean seconds of a measuring visit: firmware+GRUB and kernel, ours until the first trial."""
-    rows, kernel_s = [], started_s
+def splits(events, boots_s):
+    """Mean seconds of a measuring visit from reset to its first T0, by whose time it is."""
+    parts = {"firmware and GRUB": [], "kernel": [], "ours": []}
+    kernel_s = ours_s = None
     for event in events:
         if event.kind == "kernel":
             kernel_s = event.at_s
-        elif event.kind == "boot":
-            rows.append(event.at_s - kernel_s)
-    return sum(rows) / len(rows) if rows else 0.0
+        elif event.kind == "ours":
+            ours_s = event.at_s
+            parts["firmware and GRUB"].append(kernel_s - max(s for s in boots_s if s <= kernel_s))
+            parts["kernel"].append(ours_s - kernel_s)
+        elif event.kind == "trial" and ours_s and ":" in event.match[3]:
+            minutes, seconds = event.match[3].split(":")
+            if event.match[1] == "none":
+                parts["ours"].append(event.at_s - 60 * int(minutes) - float(seconds) - ours_s)
+            ours_s = None
+    return ", ".join(f"{name} {sum(row) / len(row):.1f} s" for name, row in parts.items() if row)
 
 
 def main():
@@ -113,10 +124,16 @@ def main():
     records = [r for r in campaign.records(out / "store").values() if r["round"] > 0]
     ok = [r for r in records if r["status"] == "ok"]
     elapsed = time.monotonic() - progress.begin_s
+    kernels = {json.loads(path.read_text())["proc_version"]
+               for path in campaign.newest(out / "store").glob("boots/*/environment-*.json")}
+    swapped = [r for r in ok if r["load"] == "mem" and r["swap_out_bytes"] > 0]
     print(f"\n{len(ok)} of {3 * ROUNDS * len(LOADS)} trials ok in {elapsed / 60:.1f} minutes; "
-          f"kernel to first line of ours: {splits(events, begin_s):.1f} s a visit\n"
+          f"{len(kernels)} kernels by /proc/version; {len(swapped)} mem trials swapped\n"
+          f"a visit, reset to first T0: {splits(events, guest.boots_s)}\n"
           f"console: {out / 'console.log'}   results: {out / 'store'}")
-    return 0 if len(ok) == 3 * ROUNDS * len(LOADS) else 1
+    complete = len(ok) == 3 * ROUNDS * len(LOADS) and len(kernels) == 3 and \
+        len(swapped) == 3 * ROUNDS
+    return 0 if complete else 1
 
 
 if __name__ == "__main__":
