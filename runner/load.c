@@ -168,9 +168,8 @@ int load_start(const struct plan_load *plan, const struct load_place *place, int
 	if (r == 0)
 		r = wait_steady(l, timeout_ms, alive, arg);
 	if (r < 0) {
-		/* The reason is r; that workers died on the way is part of it. */
-		if (load_stop(l) < 0)
-			return r;
+		/* That workers died on the way is a part of why. */
+		(void)!load_stop(l);
 		return r;
 	}
 	*out = l;

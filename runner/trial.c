@@ -42,8 +42,8 @@ struct run { /* one trial under way */
 	struct load *load;  /* NULL: none */
 	char dir[PATH_MAX]; /* the tree, inside the chroot */
 	char jobs[16];
-	char *argv[64];
-	int errors_fd; /* memfd: what the build writes to standard error */
+	char *argv[PLAN_ARGS_MAX + 3]; /* and -jN, and NULL, and one to spare */
+	int errors_fd;		       /* memfd: what the build writes to standard error */
 	int arena_fd;
 };
 
