@@ -143,31 +143,6 @@ static const char *unit_of(const struct rows_table *t)
 	return NULL;
 }
 
-static void print_table(FILE *out, const struct plan *plan, const struct rows_table *t)
-{
-	const char *unit = unit_of(t);
-	int width = label_width(t);
-	size_t i, runs = 0;
-
-	fputc('\n', out);
-	print_words(out, 0, "%s%s: %s, cold, -j%u, %s%s%s%s", is_loaded(t) ? t->load->name : "No",
-		    " load", t->workload->name, t->jobs, plan->arena_fstype,
-		    unit ? "; Loads/s in " : "", unit ? unit : "", unit ? " per s" : "");
-	fprintf(out, "%-*s %6s %9s %5s", width, "Kernel", "[runs]", "Time", "CPU%");
-	if (is_loaded(t))
-		fprintf(out, " %9s %6s", "Loads/s", "LCPU%");
-	fprintf(out, " %6s", "Ratio");
-	if (is_loaded(t))
-		fprintf(out, " %10s", "Load ratio");
-	fputc('\n', out);
-	for (i = 0; i < t->n_rows; i++) {
-		print_row(out, t, &t->rows[i], width);
-		runs += t->rows[i].figures[ROWS_WALL_NS].s.n;
-	}
-	if (runs == 0)
-		fputs("  no trial of this table is ok yet\n", out);
-}
-
 /* "boot 7 (6.12.117, round 2)" */
 static void format_boot(char buf[160], const struct plan_boot *b)
 {
@@ -191,24 +166,52 @@ static void print_record(FILE *out, const struct plan_boot *b, const struct tria
 		    r->jobs, r->load, r->attempt, trial_status_name(r->status), causes);
 }
 
-static void print_records(FILE *out, const struct campaign *c)
+static int is_of_table(const struct trial_record *r, const struct rows_table *t)
 {
-	const struct trial_record *r;
-	unsigned b;
-	size_t i;
-	int first = 1;
+	return r->jobs == t->jobs && !strcmp(r->workload, t->workload->name) &&
+	       !strcmp(r->load, t->load->name);
+}
 
-	for (b = 0; b < c->plan->n_boots; b++) {
+/* The void and failed trials that belong to @t, or the canary's when it is NULL. */
+static void print_records(FILE *out, const struct campaign *c, const struct rows_table *t)
+{
+	size_t first = t ? 1 : 0, end = t ? c->plan->n_boots : 1, b, i;
+
+	for (b = first; b < end; b++) {
 		for (i = 0; i < c->boots[b].n_records; i++) {
-			r = &c->boots[b].records[i];
-			if (r->status == TRIAL_OK || r->status == TRIAL_DISCARDED)
-				continue;
-			if (first)
-				fputs("void and failed trials:\n", out);
-			first = 0;
-			print_record(out, &c->plan->boots[b], r);
+			const struct trial_record *r = &c->boots[b].records[i];
+
+			if (r->status != TRIAL_OK && r->status != TRIAL_DISCARDED &&
+			    (!t || is_of_table(r, t)))
+				print_record(out, &c->plan->boots[b], r);
 		}
 	}
+}
+
+static void print_table(FILE *out, const struct campaign *c, const struct rows_table *t)
+{
+	const char *unit = unit_of(t);
+	int width = label_width(t);
+	size_t i, runs = 0;
+
+	fputc('\n', out);
+	print_words(out, 0, "%s%s: %s, cold, -j%u, %s%s%s%s", is_loaded(t) ? t->load->name : "No",
+		    " load", t->workload->name, t->jobs, c->plan->arena_fstype,
+		    unit ? "; Loads/s in " : "", unit ? unit : "", unit ? " per s" : "");
+	fprintf(out, "%-*s %6s %9s %5s", width, "Kernel", "[runs]", "Time", "CPU%");
+	if (is_loaded(t))
+		fprintf(out, " %9s %6s", "Loads/s", "LCPU%");
+	fprintf(out, " %6s", "Ratio");
+	if (is_loaded(t))
+		fprintf(out, " %10s", "Load ratio");
+	fputc('\n', out);
+	for (i = 0; i < t->n_rows; i++) {
+		print_row(out, t, &t->rows[i], width);
+		runs += t->rows[i].figures[ROWS_WALL_NS].s.n;
+	}
+	if (runs == 0)
+		fputs("  no trial of this table is ok yet\n", out);
+	print_records(out, c, t);
 }
 
 static void print_attempts(FILE *out, const struct campaign *c)
@@ -248,7 +251,7 @@ static void print_counts(FILE *out, const struct campaign *c)
 		    n.trials_planned, n.trials_ok, n.trials_finished - n.trials_ok,
 		    n.trials_planned - n.trials_finished, n.records_void, n.records_failed,
 		    n.boots_failed);
-	print_records(out, c);
+	print_records(out, c, NULL);
 	print_attempts(out, c);
 	if (c->damaged)
 		print_words(out, 0, "damaged files, not counted: %u", c->damaged);
@@ -271,7 +274,7 @@ int report_text(FILE *out, const struct campaign *c, const char *baseline)
 		"Time is the median, CPU%% and Loads/s are means. Ratio is the time against the "
 		"baseline's in the same round, Load ratio the load's rate (geometric means).");
 	for (i = 0; i < rows->n_tables; i++)
-		print_table(out, c->plan, &rows->tables[i]);
+		print_table(out, c, &rows->tables[i]);
 	print_counts(out, c);
 	return ferror(out) ? -EIO : 0;
 }

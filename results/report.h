@@ -9,8 +9,8 @@
 
 /*
  * Text, at most 80 columns: per workload, jobs and load one table with contest's columns (Kernel,
- * [runs], time, CPU%, load per second, LCPU%, Ratio to @baseline), then the failed and void trials
- * with their causes, never hidden, and the attempts that failed. The canary's trials are in no
+ * [runs], time, CPU%, load per second, LCPU%, Ratio to @baseline), under each its void and failed
+ * trials with their causes, never hidden; then the counts and the attempts that failed. The canary's trials are in no
  * table. Time is the median. Ratio is the geometric mean of t(entry) / t(baseline) over the rounds
  * that have both (the datum is ln time, as in later statistics); Load ratio is the same of the
  * load's rate.
