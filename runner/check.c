@@ -160,9 +160,22 @@ static void check_root_fs(struct check *c)
 			"on after a failure, is a unit of it");
 }
 
+/* Why the running kernel cannot be booted; NULL: it is none of the list. */
+static const char *why_not_running(const struct machine *m)
+{
+	for (size_t i = 0; i < m->kernels.n; i++) {
+		const struct kernel *k = &m->kernels.kernels[i];
+
+		if (k->skip && !k->same && k->version && !strcmp(k->version, m->uname))
+			return k->skip;
+	}
+	return NULL;
+}
+
 static void check_kernels(struct check *c)
 {
 	const struct machine *m = c->m;
+	const char *why = why_not_running(m);
 	size_t fit = c->o->n_appends;
 
 	for (size_t i = 0; i < m->kernels.n; i++) {
@@ -186,9 +199,8 @@ static void check_kernels(struct check *c)
 	}
 	if (!machine_running_kernel(m))
 		findings_no(c->f, "kernels",
-			    "the running kernel %s is not among those that can be booted; recount "
-			    "kernels tells why",
-			    m->uname);
+			    "the running kernel %s is not among those that can be booted: %s",
+			    m->uname, why ? why : "there is no image of it (recount kernels)");
 	if (!fit)
 		findings_no(c->f, "kernels", "none can be booted%s%s; recount kernels lists them",
 			    c->o->kernels ? " of --kernels " : "",
@@ -214,9 +226,10 @@ static void check_tree(struct check *c)
 			    "it was prepared in another arena; recount prepare --tree SRC does it "
 			    "anew");
 	name = c->o->tree ? tree_name(c->o->tree) : NULL;
-	if (name && strcmp(p->workload.dir, c->o->tree) != 0 && strcmp(p->workload.dir, name) != 0)
+	if (c->o->tree && strcmp(p->workload.dir, c->o->tree) != 0 &&
+	    (!name || strcmp(p->workload.dir, name) != 0))
 		findings_no(c->f, "tree", "%s is prepared, not %s; recount prepare --tree %s",
-			    p->workload.dir, name, c->o->tree);
+			    p->workload.dir, name ? name : c->o->tree, c->o->tree);
 	if (c->o->target) {
 		r = target_parse(c->o->target, c->o->product, &asked, &why);
 		if (r == -EINVAL)
@@ -266,13 +279,14 @@ static void check_prepared(struct check *c)
 	char duration[AMOUNT_BYTES];
 	unsigned before = c->f->obstacles;
 
-	if (c->m->store && !c->store && *c->m->root)
+	/* Without a store nothing can be prepared: its own obstacle is all there is to say. */
+	if (c->prepared)
+		check_tree(c);
+	else if (c->store)
+		findings_no(c->f, "tree", "nothing is prepared; recount prepare --tree SRC");
+	else if (c->m->store && *c->m->root)
 		findings_warn(c->f, "tree",
 			      "what is prepared is not known: the store cannot be read");
-	else if (!c->prepared)
-		findings_no(c->f, "tree", "nothing is prepared; recount prepare --tree SRC");
-	else
-		check_tree(c);
 	check_tools(c);
 	if (!c->prepared || c->f->obstacles != before)
 		return;

@@ -13,7 +13,7 @@
 /*
  * Adds what it finds to @f. @store is open, or NULL: there is none that is fit, which is an
  * obstacle, or it cannot be read below options.root, which is only said. @prepared may be NULL:
- * where there is a store, its absence is an obstacle. Who may not read the devices is told that,
+ * where @store is open, its absence is an obstacle. Who may not read the devices is told that,
  * and nothing of what they hold. Whether a campaign is active is check_active()'s question.
  */
 void check_machine(struct findings *f, const struct options *o, const struct machine *m,

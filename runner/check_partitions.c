@@ -97,29 +97,10 @@ static int free_bytes(const struct device *d, uint64_t *out)
 static void say_missing(struct findings *f, const struct machine *m, const char *area,
 			const char *label, int err)
 {
-	char names[256] = "";
-	size_t n = 0;
+	char text[MACHINE_TEXT];
 
-	if (m->devices_err < 0) {
-		findings_no(f, area, "the devices cannot be listed: %s", strerror(-m->devices_err));
-		return;
-	}
-	for (size_t i = 0; i < m->devices.n; i++)
-		if (!strcmp(m->devices.devices[i].label, label) && n < sizeof(names))
-			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
-					      shown(m, &m->devices.devices[i]));
-	if (err == -ENOTUNIQ)
-		findings_no(f, area,
-			    "several partitions are labelled %s: %s; rename all but one: e2label "
-			    "DEV OTHER",
-			    label, names);
-	else if (n)
-		findings_no(f, area,
-			    "%s is labelled %s but cannot be used (in use by LVM, md or LUKS, or "
-			    "with traces of another format); " MAKE_BOTH,
-			    names, label);
-	else
-		findings_no(f, area, "no partition is labelled %s; " MAKE_BOTH, label);
+	machine_missing(m, label, err, text);
+	findings_no(f, area, "%s", text);
 }
 
 /* What store and arena have in common; 1: fit so far. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The verbs check and plan: both look at everything and change nothing. */
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "results/log.h"
@@ -58,6 +59,22 @@ int verb_check(const struct options *o)
 	return f.obstacles ? EXIT_REFUSED : EXIT_DONE;
 }
 
+/* It keeps nobody from looking at a plan. */
+static void say_active(struct store *store)
+{
+	char id[STORE_ID];
+	int r = store_active(store, id);
+
+	if (r == 0)
+		log_info("campaign %s is active, so that recount start would be refused: recount "
+			 "status shows it, recount stop ends it (its results stay)",
+			 id);
+	else if (r != -ENOENT)
+		log_info("the store's file \"active\" is damaged (%s), so that recount start would "
+			 "be refused: recount stop removes it",
+			 strerror(-r));
+}
+
 static int print_plan(const struct options *o, const struct view *v)
 {
 	_cleanup_(cleanup_plan) struct plan *plan = NULL;
@@ -82,6 +99,7 @@ static int print_plan(const struct options *o, const struct view *v)
 	r = planner_draw(o, v->machine, v->prepared, id, &plan);
 	if (r < 0)
 		return r == -EINVAL ? EXIT_REFUSED : EXIT_FAILED;
+	say_active(v->store);
 	planner_print(stdout, plan);
 	return EXIT_DONE;
 }

@@ -35,6 +35,7 @@ struct job {
 	struct prepared *p;
 	struct spawn_user user;
 	char dir[PATH_MAX]; /* the tree, in the mounted arena */
+	int brought;	    /* it was copied or unpacked into the arena now */
 	int forgotten;	    /* what was prepared before is not any more */
 };
 
@@ -122,6 +123,24 @@ static int has_file(const struct job *j, const char *folder, const char *name)
 	return access(path, F_OK) == 0;
 }
 
+static int is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* What can only be a path, and is none, would be "made" by make only after the tree was copied. */
+static int check_config(const char *config)
+{
+	if (!config || is_file(config) || (*config != '.' && !strchr(config, '/')))
+		return 0;
+	log_info("refused: --config %s: there is no such file; name a file, or a make target such "
+		 "as defconfig",
+		 config);
+	return -EINVAL;
+}
+
 /* A file becomes .config and is completed; a word is a make target. */
 static int configure(struct job *j)
 {
@@ -133,10 +152,9 @@ static int configure(struct job *j)
 	char *own[] = {"chown", "-h", owner, "--", target, NULL};
 	char *complete[] = {"make", "olddefconfig", NULL};
 	char *make[] = {"make", (char *)config, NULL};
-	struct stat st;
 	int r;
 
-	if (stat(config, &st) || !S_ISREG(st.st_mode)) {
+	if (!is_file(config)) {
 		log_info("make %s", config);
 		return run(j, make, CLEAN_TIMEOUT_MS, NULL);
 	}
@@ -176,9 +194,10 @@ static int bring_tree(struct job *j)
 			 j->o->product ? j->o->product : "", why);
 	if (r < 0)
 		return r;
-	r = tree_bring(j->o->tree, ARENA_DIR, j->p->build_uid, &w->dir);
+	r = tree_bring(j->o->tree, ARENA_DIR, j->m->arena->path, j->p->build_uid, &w->dir);
 	if (r < 0)
-		return r;
+		return r == -ENOSPC ? -EINVAL : r;
+	j->brought = r;
 	snprintf(j->dir, sizeof(j->dir), ARENA_DIR "/%s", w->dir);
 	if (!has_file(j, target_is_part(target) ? w->build[2] : ".", "Makefile")) {
 		log_info("refused: there is no Makefile in %s%s%s; is it a source tree?", w->dir,
@@ -193,8 +212,7 @@ static int bring_tree(struct job *j)
 		return r;
 	if (!target_is_part(target) && !has_file(j, ".", ".config")) {
 		log_info("refused: there is no .config in %s; --config defconfig makes one, "
-			 "--config "
-			 "FILE takes yours",
+			 "--config FILE takes yours",
 			 w->dir);
 		return -EINVAL;
 	}
@@ -212,18 +230,26 @@ static int drop_caches(void)
 	return 0;
 }
 
+/* The product for people, to whom "." says little. */
+static const char *shown_product(const struct job *j)
+{
+	const char *product = j->p->workload.product;
+
+	return strcmp(product, ".") ? product : "the set of object files";
+}
+
 static int hash_product(const struct job *j, char hex[PLAN_SHA256])
 {
+	const char *product = j->p->workload.product;
 	char path[PATH_MAX * 2];
 	int r;
 
-	snprintf(path, sizeof(path), "%s/%s", j->dir, j->p->workload.product);
+	snprintf(path, sizeof(path), "%s/%s", j->dir, product);
 	r = digest_product(path, hex);
 	if (r == -ENOENT) {
-		log_info(
-			"refused: the build left no %s (or no object files in it); --product names "
-			"what it makes",
-			j->p->workload.product);
+		log_info("refused: the build left no %s%s; --product names what it makes",
+			 strcmp(product, ".") ? product : "object files in the tree",
+			 strcmp(product, ".") ? " (or no object files in it)" : "");
 		return -EINVAL;
 	}
 	return r < 0 ? log_errno(r, "hash %s", path) : 0;
@@ -240,7 +266,7 @@ static int check_clean(const struct job *j, const char *built)
 	if (r == 0 && strcmp(hex, built) == 0) {
 		log_info("refused: %s of %s is still there after its clean, so that nothing would "
 			 "be built; mend the clean target",
-			 j->p->workload.product, j->p->workload.dir);
+			 shown_product(j), j->p->workload.dir);
 		return -EINVAL;
 	}
 	return r < 0 && r != -ENOENT ? log_errno(r, "hash %s", path) : 0;
@@ -283,7 +309,7 @@ static int build_twice(struct job *j)
 		log_info("refused: %s differs between two builds, so that no trial could be "
 			 "checked:\n"
 			 "  %s\n  %s",
-			 w->product, first, w->product_sha256);
+			 shown_product(j), first, w->product_sha256);
 		return -EINVAL;
 	}
 	amount_duration(duration, w->build_ns);
@@ -358,6 +384,8 @@ static int check(const struct options *o, const struct machine *m)
 		log_info("refused: run this as root (sudo recount prepare …)");
 		return EXIT_REFUSED;
 	}
+	if (check_config(o->config) < 0)
+		return EXIT_REFUSED;
 	check_partitions(&f, o, m, 0, 0);
 	if (f.obstacles)
 		return EXIT_REFUSED;
@@ -367,6 +395,19 @@ static int check(const struct options *o, const struct machine *m)
 	if (machine_close_store(s) < 0)
 		return EXIT_FAILED;
 	return f.obstacles ? EXIT_REFUSED : EXIT_DONE;
+}
+
+/* After a failure. */
+static void say_what_stays(const struct job *j)
+{
+	const char *dir = j->p->workload.dir, *device = j->m->arena->path;
+
+	if (j->brought)
+		log_info("%s stays in the arena: recount prepare --tree %s uses it again; mount %s "
+			 "/mnt && rm -r /mnt/%s; umount /mnt removes it",
+			 dir, dir, device, dir);
+	if (j->forgotten)
+		log_info("nothing is prepared now; recount prepare does it anew");
 }
 
 int verb_prepare(const struct options *o)
@@ -402,10 +443,10 @@ int verb_prepare(const struct options *o)
 	r = p->arena_uuid ? in_arena(&j) : -ENOMEM;
 	if (r == 0)
 		r = save(m, p);
-	if (r < 0 && j.forgotten)
-		log_info("nothing is prepared now; recount prepare does it anew");
-	if (r < 0)
+	if (r < 0) {
+		say_what_stays(&j);
 		return r == -EINVAL ? EXIT_REFUSED : EXIT_FAILED;
+	}
 	printf("prepared %s; next: recount check\n", p->workload.dir);
 	return EXIT_DONE;
 }

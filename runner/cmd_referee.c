@@ -19,10 +19,11 @@
 #define PACKAGES_POLL_S 10
 
 enum course {
-	COURSE_FAILED, /* something could not be done; nothing is armed */
-	COURSE_ENDED,  /* nothing is to be done in this boot */
-	COURSE_HOME,   /* reboot into the default */
-	COURSE_BOOT,   /* arm, then reboot */
+	COURSE_FAILED,	/* something could not be done; nothing is armed */
+	COURSE_REFUSED, /* there is no one store to be read; nothing was changed */
+	COURSE_ENDED,	/* nothing is to be done in this boot */
+	COURSE_HOME,	/* reboot into the default */
+	COURSE_BOOT,	/* arm, then reboot */
 };
 
 struct referee {
@@ -231,12 +232,14 @@ static enum course with_store(struct referee *f,
 	_cleanup_close_ int lock = -1;
 	struct store *store;
 	enum course course;
+	int r;
 
 	/* Whoever has it will be done in a moment: a `stop`, most likely, which is then obeyed. */
 	if (machine_lock(f->machine, "referee", LOCK_EX, &lock) < 0)
 		return COURSE_FAILED;
-	if (machine_open_store(f->machine, &store) < 0)
-		return COURSE_FAILED;
+	r = machine_open_store(f->machine, &store);
+	if (r < 0)
+		return machine_open_exit(r) == EXIT_REFUSED ? COURSE_REFUSED : COURSE_FAILED;
 	course = step(f, store);
 	return machine_close_store(store) < 0 ? COURSE_FAILED : course;
 }
@@ -246,6 +249,13 @@ static enum course disarm(struct referee *f, struct store *store)
 	(void)f;
 	(void)store;
 	return oneshot_disarm(STORE_DIR "/grub/grubenv") < 0 ? COURSE_FAILED : COURSE_ENDED;
+}
+
+static int exit_code(enum course course)
+{
+	return course == COURSE_FAILED	  ? EXIT_FAILED
+	       : course == COURSE_REFUSED ? EXIT_REFUSED
+					  : EXIT_DONE;
 }
 
 /* Exit code. */
@@ -259,8 +269,8 @@ static int go(struct referee *f, enum course course)
 	give_notice(f, course);
 	if (course == COURSE_BOOT)
 		course = with_store(f, arm);
-	if (course == COURSE_FAILED || course == COURSE_ENDED)
-		return course == COURSE_ENDED ? EXIT_DONE : EXIT_FAILED;
+	if (course != COURSE_BOOT && course != COURSE_HOME)
+		return exit_code(course);
 	if (!live || f->options->no_reboot) {
 		log_info("the reboot is left to you");
 		return EXIT_DONE;
@@ -268,7 +278,7 @@ static int go(struct referee *f, enum course course)
 	if (service_reboot() == 0)
 		return EXIT_DONE;
 	/* Armed and not rebooted, the next reboot of anyone would be a surprise. */
-	if (course == COURSE_BOOT && with_store(f, disarm) == COURSE_FAILED)
+	if (course == COURSE_BOOT && with_store(f, disarm) != COURSE_ENDED)
 		log_warn("%s stays armed", f->id);
 	return EXIT_FAILED;
 }
@@ -288,7 +298,7 @@ int verb_referee(const struct options *o)
 	if (course == COURSE_BOOT || course == COURSE_HOME)
 		code = go(&f, course);
 	else
-		code = course == COURSE_ENDED ? EXIT_DONE : EXIT_FAILED;
+		code = exit_code(course);
 	plan_free(f.plan);
 	return code;
 }

@@ -121,11 +121,11 @@ static int report_partition(const struct options *o, const char *id)
 			 "folder with its content: recount report DIR");
 		return EXIT_REFUSED;
 	}
-	r = machine_read_devices(o, &m);
-	if (r == 0)
-		r = machine_peek_store(m, &s);
-	if (r < 0)
+	if (machine_read_devices(o, &m) < 0)
 		return EXIT_FAILED;
+	r = machine_peek_store(m, &s);
+	if (r < 0)
+		return machine_open_exit(r);
 	code = report(o, s, id);
 	return machine_close_store(s) < 0 ? EXIT_FAILED : code;
 }

@@ -14,15 +14,30 @@
 
 #define RESUMES_MAX 99 /* of one attempt */
 
-/* 1 unfinished, 0 over; what cannot be read counts as over. */
+static int read_plan(struct store *s, const char *id, struct plan **plan, char sha256[PLAN_SHA256])
+{
+	const char *why = NULL;
+	int r = store_plan(s, id, plan, sha256, &why);
+
+	if (r < 0)
+		log_errno(r, "read campaigns/%s/plan.json on the store%s%s%s", id,
+			  why ? " (damaged or cut short, at " : "", why ? why : "", why ? ")" : "");
+	return r;
+}
+
+/* 1 unfinished, 0 over; -errno: not known, which is logged. */
 static int is_unfinished(struct store *s, const char *id)
 {
 	_cleanup_(cleanup_plan) struct plan *plan = NULL;
 	_cleanup_(cleanup_campaign) struct campaign *c = NULL;
 	unsigned boot, attempt;
+	int r = read_plan(s, id, &plan, NULL);
 
-	if (store_plan(s, id, &plan, NULL, NULL) < 0 || campaign_load(s, plan, NULL, &c) < 0)
-		return 0;
+	if (r < 0)
+		return r;
+	r = campaign_load(s, plan, NULL, &c);
+	if (r < 0)
+		return log_errno(r, "read campaign %s", id);
 	return campaign_open_attempt(c, &boot, &attempt) ||
 	       campaign_next(c, &boot, &attempt) == CAMPAIGN_BOOT;
 }
@@ -46,17 +61,20 @@ static int choose(struct store *s, const char *wanted, char id[STORE_ID])
 	r = store_campaigns(s, &ids, &n);
 	if (r < 0)
 		return log_errno(r, "list the campaigns");
-	r = -ENOENT;
-	for (size_t i = n; r < 0 && i-- > 0;) {
-		if (!is_unfinished(s, ids[i]))
-			continue;
+	for (size_t i = n; r == 0 && i-- > 0;) {
+		r = is_unfinished(s, ids[i]);
 		snprintf(id, STORE_ID, "%s", ids[i]);
-		r = 0;
 	}
 	store_names_free(ids, n);
-	if (r < 0)
+	if (r > 0)
+		return 0;
+	if (r == 0)
 		log_info("no campaign on the store is unfinished; recount start begins one");
-	return r;
+	else
+		log_info("refused: whether %s is unfinished is not known; name the one to go on "
+			 "with: recount resume ID (recount status lists them)",
+			 id);
+	return r == 0 ? -ENOENT : r;
 }
 
 static int is_same(const struct machine *m, const char *path, const char *sha256)
@@ -205,15 +223,13 @@ static int resume(const struct options *o, const struct machine *m, struct store
 	_cleanup_(cleanup_plan) struct plan *plan = NULL;
 	char sha256[PLAN_SHA256];
 	struct launch l = {.options = o, .machine = m, .store = s, .plan_sha256 = sha256};
-	const char *why = NULL;
 	int r;
 
 	if (choose(s, o->n_args ? o->args[0] : NULL, id) < 0)
 		return EXIT_REFUSED;
-	r = store_plan(s, id, &plan, sha256, &why);
-	if (r < 0) {
-		log_errno(r, "read campaigns/%s/plan.json%s%s%s", id,
-			  why ? " (damaged or cut short, at " : "", why ? why : "", why ? ")" : "");
+	if (read_plan(s, id, &plan, sha256) < 0) {
+		log_info("refused: no campaign can go on without its plan; recount stop ends it if "
+			 "it is active, recount start begins a new one");
 		return EXIT_REFUSED;
 	}
 	r = check(o, m, s, plan);

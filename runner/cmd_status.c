@@ -208,15 +208,13 @@ int verb_status(const struct options *o)
 	}
 	if (machine_read_devices(o, &m) < 0)
 		return EXIT_FAILED;
-	if (!m->store && m->store_err == -ENOENT) {
-		printf("no store found; recount format makes one\n");
-		if (install_outside_present(m->root))
-			printf("something is installed all the same: recount uninstall removes "
-			       "it\n");
-		return EXIT_FAILED;
+	r = machine_peek_store(m, &s);
+	if (r < 0) {
+		if (!m->store && m->store_err == -ENOENT && install_outside_present(m->root))
+			log_info("something is installed all the same: recount uninstall removes "
+				 "it");
+		return machine_open_exit(r);
 	}
-	if (machine_peek_store(m, &s) < 0)
-		return EXIT_FAILED;
 	r = print_status(m, s);
 	if (machine_close_store(s) < 0)
 		r = -EIO;

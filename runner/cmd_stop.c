@@ -89,6 +89,9 @@ static int undo(const struct options *o, int uninstall, struct undone *u)
 	if (r < 0)
 		return r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
 	r = open_store(m, &s);
+	/* Which of two is the campaign's, a person has to say first. */
+	if (r == -ENOTUNIQ)
+		return EXIT_REFUSED;
 	if (r == 0) {
 		stop_in_store(s, u);
 		if (uninstall && install_store_remove(STORE_DIR) < 0)

@@ -324,6 +324,36 @@ const char *machine_file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+void machine_missing(const struct machine *m, const char *label, int err, char text[MACHINE_TEXT])
+{
+	char names[256] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->devices.n && n < sizeof(names); i++)
+		if (!strcmp(m->devices.devices[i].label, label))
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
+					      m->devices.devices[i].path + strlen(m->root));
+	if (m->devices_err < 0)
+		snprintf(text, MACHINE_TEXT, "the devices cannot be listed: %s",
+			 strerror(-m->devices_err));
+	else if (err == -ENOTUNIQ)
+		snprintf(text, MACHINE_TEXT,
+			 "several partitions are labelled %s: %s; rename all but one: e2label DEV "
+			 "OTHER",
+			 label, names);
+	else if (n)
+		snprintf(text, MACHINE_TEXT,
+			 "%s is labelled %s but cannot be used (in use by LVM, md or LUKS, or with "
+			 "traces of another format); recount format --store DEV --arena DEV makes "
+			 "both",
+			 names, label);
+	else
+		snprintf(text, MACHINE_TEXT,
+			 "no partition is labelled %s; attach the disk that has it, or make both: "
+			 "recount format --store DEV --arena DEV",
+			 label);
+}
+
 const struct kernel *machine_find_kernel(const struct machine *m, const char *label)
 {
 	for (size_t i = 0; i < m->kernels.n; i++)

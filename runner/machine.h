@@ -19,6 +19,7 @@
 
 #define MACHINE_STORE_LABEL "RECOUNT"
 #define MACHINE_ARENA_LABEL "RECOUNT-ARENA"
+#define MACHINE_TEXT	    512
 
 struct machine {
 	const char *root; /* borrowed from the options */
@@ -68,6 +69,10 @@ const struct kernel *machine_find_kernel(const struct machine *m, const char *la
 /* The kernel that runs: the first with its version that can be booted; borrowed or NULL. */
 const struct kernel *machine_running_kernel(const struct machine *m);
 
+/* Why there is no one partition labelled @label (@err: store_err or arena_err), naming those that
+ * are, and what to do; for people. */
+void machine_missing(const struct machine *m, const char *label, int err, char text[MACHINE_TEXT]);
+
 /* The last component of @path: what a menu names a kernel by. Borrowed. Pure. */
 const char *machine_file_name(const char *path);
 
@@ -87,7 +92,7 @@ int machine_lock(const struct machine *m, const char *verb, int operation, int *
  * nothing is left mounted whatever happens to it, and opens it. machine_close_store() syncs and
  * unmounts: only then can GRUB, which does not replay journals, see what was written. Both need
  * root. -EBUSY when it is mounted elsewhere: unmounting it here would then not empty the journal.
- * Failures are logged.
+ * -ENOENT, -ENOTUNIQ: there is no one store. Failures are logged.
  */
 int machine_open_store(const struct machine *m, struct store **out) _must_check_;
 int machine_close_store(struct store *s) _must_check_;
@@ -103,5 +108,9 @@ int machine_peek_store(const struct machine *m, struct store **out) _must_check_
 /* The same for the arena at ARENA_DIR. */
 int machine_mount_arena(const struct machine *m) _must_check_;
 int machine_unmount_arena(void) _must_check_;
+
+/* The exit code of a verb that got @err from opening the store and has changed nothing: refused
+ * when the store is missing, there twice or mounted elsewhere, else failed. Pure. */
+int machine_open_exit(int err);
 
 #endif

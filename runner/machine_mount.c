@@ -46,12 +46,12 @@ static int mount_privately(const struct machine *m, const struct device *d, cons
 	return mount_device(d->path, "ext4", options, dir);
 }
 
-static int say_missing(const char *label, int err)
+static int say_missing(const struct machine *m, const char *label, int err)
 {
-	if (err == -ENOTUNIQ)
-		log_info("several partitions are labelled %s; recount check names them", label);
-	else
-		log_info("no partition is labelled %s; recount check tells more", label);
+	char text[MACHINE_TEXT];
+
+	machine_missing(m, label, err, text);
+	log_info("refused: %s", text);
 	return err;
 }
 
@@ -60,7 +60,7 @@ static int open_store(const struct machine *m, const char *options, struct store
 	int r;
 
 	if (!m->store)
-		return say_missing(MACHINE_STORE_LABEL, m->store_err);
+		return say_missing(m, MACHINE_STORE_LABEL, m->store_err);
 	r = mount_privately(m, m->store, options, STORE_DIR);
 	if (r < 0)
 		return r;
@@ -89,6 +89,11 @@ int machine_open_store(const struct machine *m, struct store **out)
 int machine_peek_store(const struct machine *m, struct store **out)
 {
 	return open_store(m, "ro,noload" SAFE, out);
+}
+
+int machine_open_exit(int err)
+{
+	return err == -ENOENT || err == -ENOTUNIQ || err == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
 }
 
 /* The name says which store: several machines below --root may be worked on at a time. */
@@ -160,7 +165,7 @@ int machine_close_store(struct store *s)
 int machine_mount_arena(const struct machine *m)
 {
 	if (!m->arena)
-		return say_missing(MACHINE_ARENA_LABEL, m->arena_err);
+		return say_missing(m, MACHINE_ARENA_LABEL, m->arena_err);
 	return mount_privately(m, m->arena, "rw,noatime" SAFE, ARENA_DIR);
 }
 

@@ -3,14 +3,24 @@
 #include "runner/tree.h"
 
 #include <errno.h>
+#include <fts.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "results/log.h"
+#include "runner/amount.h"
 #include "runner/command.h"
 
 #define NEW_FOLDER ".recount-new" /* what is being copied; a leftover is removed first */
+#define FULL_BYTES (1u << 20)	  /* an arena with less than that free is full */
+
+struct bringing {
+	const char *source;
+	const char *arena_dir, *device;
+	unsigned uid;
+};
 
 static int is_folder(const char *path)
 {
@@ -105,26 +115,102 @@ static int fill(const char *source, const char *new)
 	return command_run(unpack);
 }
 
-static int bring(const char *source, const char *arena_dir, const char *target, unsigned uid)
+/* What a copy of the folder takes at least in blocks of @block bytes, as du would count it: of
+ * holes nothing, and of a file with several names its share. */
+static uint64_t folder_bytes(const char *source, uint64_t block)
+{
+	char *tops[] = {(char *)source, NULL};
+	FTS *tree = fts_open(tops, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	uint64_t bytes = 0, size, on_disk;
+	FTSENT *e;
+
+	while (tree && (e = fts_read(tree))) {
+		if (e->fts_info == FTS_D)
+			bytes += block;
+		if (e->fts_info != FTS_F)
+			continue;
+		size = (uint64_t)e->fts_statp->st_size;
+		on_disk = (uint64_t)e->fts_statp->st_blocks * 512;
+		size = size < on_disk ? size : on_disk;
+		bytes += (size + block - 1) / block * block / e->fts_statp->st_nlink;
+	}
+	if (tree)
+		fts_close(tree);
+	return bytes;
+}
+
+/* An archive holds at least its own size. */
+static uint64_t least_bytes(const char *source, uint64_t block)
+{
+	struct stat st;
+
+	if (is_folder(source))
+		return folder_bytes(source, block);
+	return stat(source, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+/* @need 0: more than there is, but how much is not known. */
+static int say_full(const struct bringing *b, const struct statvfs *fs, uint64_t need)
+{
+	char there[AMOUNT_BYTES], wanted[AMOUNT_BYTES];
+
+	amount_size(there, (uint64_t)fs->f_bavail * fs->f_frsize);
+	amount_size(wanted, need);
+	log_info("refused: the arena %s has %s and %llu inodes free, and %s needs %s%s; remove "
+		 "what it need not hold (mount %s /mnt, rm -r, umount /mnt), or make a larger one: "
+		 "recount format --arena DEV",
+		 b->device, there, (unsigned long long)fs->f_favail, b->source,
+		 need ? "at least " : "more", need ? wanted : "", b->device);
+	return -ENOSPC;
+}
+
+static int check_room(const struct bringing *b)
+{
+	struct statvfs fs;
+	uint64_t need;
+
+	if (statvfs(b->arena_dir, &fs))
+		return log_errno(-errno, "ask for the arena's free space");
+	need = least_bytes(b->source, fs.f_frsize);
+	return need > (uint64_t)fs.f_bavail * fs.f_frsize ? say_full(b, &fs, need) : 0;
+}
+
+static int is_full(const char *arena_dir)
+{
+	struct statvfs fs;
+
+	return statvfs(arena_dir, &fs) == 0 &&
+	       ((uint64_t)fs.f_bavail * fs.f_frsize < FULL_BYTES || fs.f_favail == 0);
+}
+
+static int bring(const struct bringing *b, const char *target)
 {
 	char new[PATH_MAX], inside[PATH_MAX];
 	const char *tree = new;
-	int r;
+	struct statvfs fs;
+	int r, r2, full;
 
-	snprintf(new, sizeof(new), "%s/" NEW_FOLDER, arena_dir);
+	snprintf(new, sizeof(new), "%s/" NEW_FOLDER, b->arena_dir);
 	r = remove_folder(new);
 	if (r == 0)
-		r = fill(source, new);
-	if (r == 0)
-		r = own(new, uid);
+		r = check_room(b);
 	if (r < 0)
 		return r;
+	r = fill(b->source, new);
+	if (r == 0)
+		r = own(new, b->uid);
 	/* Archives of source hold one folder, most of the time. */
-	if (!is_folder(source) && only_folder(new, inside))
+	if (r == 0 && !is_folder(b->source) && only_folder(new, inside))
 		tree = inside;
-	if (rename(tree, target))
-		return log_errno(-errno, "rename %s to %s", tree, target);
-	return tree == new ? 0 : remove_folder(new);
+	if (r == 0 && rename(tree, target))
+		r = log_errno(-errno, "rename %s to %s", tree, target);
+	if (r == 0 && tree == new)
+		return 0;
+	full = r < 0 && is_full(b->arena_dir);
+	r2 = remove_folder(new);
+	if (full && statvfs(b->arena_dir, &fs) == 0)
+		return say_full(b, &fs, 0);
+	return r < 0 ? r : r2;
 }
 
 /* Links that lead out of the arena may be in any tree: they do not count as a place in it. */
@@ -136,8 +222,50 @@ static int is_inside(const char *arena_dir, const char *path)
 	return real && arena && !strncmp(real, arena, len) && real[len] == '/' && is_folder(real);
 }
 
-int tree_bring(const char *source, const char *arena_dir, unsigned uid, char **dir)
+/* A name that starts with a dot could be one of ours. */
+static void say_no_name(const char *source)
 {
+	_cleanup_free_ char *real = realpath(source, NULL);
+
+	if (real && !strcmp(real, "/"))
+		log_info("refused: --tree %s is /, the whole machine; name the folder of a source "
+			 "tree",
+			 source);
+	else
+		log_info("refused: --tree %s: in the arena it would have the name of %s, and none "
+			 "there may start with a dot; give it another name, then try again",
+			 source, real ? real : source);
+}
+
+/* 1 when @b is brought under @name, 0 when that is there already. */
+static int bring_as(const struct bringing *b, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", b->arena_dir, name);
+	if (is_own_folder(path)) {
+		log_info("using %s, which is in the arena already (to bring it anew, remove it "
+			 "there)",
+			 name);
+		return 0;
+	}
+	if (lstat(path, &st) == 0) {
+		log_info("cannot bring %s into the arena: there is a %s that is no folder; remove "
+			 "it there",
+			 b->source, name);
+		return -EINVAL;
+	}
+	log_info("%s %s into the arena", is_folder(b->source) ? "copying" : "unpacking", b->source);
+	r = bring(b, path);
+	return r < 0 ? r : 1;
+}
+
+int tree_bring(const char *source, const char *arena_dir, const char *device, unsigned uid,
+	       char **dir)
+{
+	const struct bringing b = {source, arena_dir, device, uid};
 	_cleanup_free_ char *name = NULL;
 	char path[PATH_MAX];
 	struct stat st;
@@ -157,27 +285,11 @@ int tree_bring(const char *source, const char *arena_dir, unsigned uid, char **d
 	}
 	name = tree_name(source);
 	if (!name) {
-		log_info("--tree %s: no name can be made of it; name the folder itself", source);
+		say_no_name(source);
 		return -EINVAL;
 	}
-	snprintf(path, sizeof(path), "%s/%s", arena_dir, name);
-	if (is_own_folder(path)) {
-		log_info("using %s, which is in the arena already (to bring it anew, remove it "
-			 "there)",
-			 name);
-	} else if (lstat(path, &st) == 0) {
-		log_info("cannot bring %s into the arena: there is a %s that is no folder; remove "
-			 "it "
-			 "there",
-			 source, name);
-		return -EINVAL;
-	} else {
-		log_info("%s %s into the arena", is_folder(source) ? "copying" : "unpacking",
-			 source);
-		r = bring(source, arena_dir, path, uid);
-		if (r < 0)
-			return r;
-	}
-	*dir = TAKE_PTR(name);
-	return 0;
+	r = bring_as(&b, name);
+	if (r >= 0)
+		*dir = TAKE_PTR(name);
+	return r;
 }

@@ -14,9 +14,11 @@ char *tree_name(const char *source);
  * Makes the tree that --tree @source names stand in the mounted arena @arena_dir: a relative path
  * that is a folder there is used in place; a folder or archive elsewhere is copied or unpacked to
  * its name, owned by @uid, whole or not at all, but only when that name is not there yet. What is
- * done is said. The path in the arena into *dir, owned by caller, free(). Refusals are printed:
- * -EINVAL. Needs root.
+ * done is said. The path in the arena into *dir, owned by caller, free(). 1: it was brought now; 0:
+ * it was there. Refusals are printed, with @device as the arena's name: -EINVAL; -ENOSPC: no room.
+ * Needs root.
  */
-int tree_bring(const char *source, const char *arena_dir, unsigned uid, char **dir) _must_check_;
+int tree_bring(const char *source, const char *arena_dir, const char *device, unsigned uid,
+	       char **dir) _must_check_;
 
 #endif

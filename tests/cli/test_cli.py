@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from fakemachine import (OTHER, RECOUNT, ROOT_UUID, RUNNING, bzimage, grub_cfg, image, lines, run,
-                         signed)
+from fakemachine import (OTHER, RECOUNT, ROOT_UUID, RUNNING, bzimage, grub_cfg, image, initrd, lines,
+                         run, signed)
 
 VERBS = ("kernels", "format", "prepare", "check", "plan", "start", "status", "stop", "resume",
          "report", "uninstall", "referee")
@@ -189,6 +189,29 @@ def test_plan_skips_mem_without_swap_and_says_so(mounted):
     assert result.returncode == REFUSED and "no load is left" in result.stderr
 
 
+def test_plan_while_a_campaign_is_active_says_so(mounted):
+    mounted.prepared()
+    mounted.put_on("sda2", {"active": "2026-11-30-a\n"})
+    mounted.attach()
+    before = mounted.state()
+    result = mounted.recount("plan", "--rounds", "3")
+    assert result.returncode == DONE, result.stderr
+    assert "3 rounds, 3 loads" in result.stdout and "active" not in result.stdout
+    for words in ("campaign 2026-11-30-a is active", "recount start would be refused",
+                  "recount status shows it", "recount stop ends it"):
+        assert words in result.stderr
+    assert mounted.state() == before
+
+
+def test_plan_while_active_is_damaged_says_so(mounted):
+    mounted.prepared()
+    mounted.put_on("sda2", {"active": "../elsewhere\n"})
+    mounted.attach()
+    result = mounted.recount("plan", "--loads", "none")
+    assert result.returncode == DONE and "1 load =" in result.stdout
+    assert '"active" is damaged' in result.stderr and "recount stop removes it" in result.stderr
+
+
 @pytest.mark.parametrize("argv, words", [
     (["--kernels", "5.*"], ["no"]),
     (["--kernels", "6.1*,5.4*"], ["--kernels 5.4*", "no such kernel", "recount kernels"]),
@@ -245,14 +268,77 @@ def test_not_root(argv):
 def test_no_store(machine, verb):
     run("e2label", machine.root / "dev/sda2", "OTHER")
     argv = ("--yes",) if verb == "start" else ()
-    refused(machine, ["store", "no partition is labelled RECOUNT", "recount format --store"],
-            *argv, verb=verb)
+    result = refused(machine, ["store", "no partition is labelled RECOUNT",
+                               "recount format --store"], *argv, verb=verb)
+    # What only follows from it is not said.
+    assert "nothing is prepared" not in result.stdout + result.stderr
+    assert not [line for line in lines(result, "no") if line.startswith("tree")]
+
+
+def second_store(machine):
+    machine.disk("sdb1", 17, 16 << 20, 2048)
+    machine.mkfs("sdb1", "mke2fs", "-q", "-L", "RECOUNT")
 
 
 def test_two_stores(machine):
-    machine.disk("sdb1", 17, 16 << 20, 2048)
-    machine.mkfs("sdb1", "mke2fs", "-q", "-L", "RECOUNT")
+    second_store(machine)
     refused(machine, ["store", "/dev/sda2", "/dev/sdb1", "labelled RECOUNT", "e2label"])
+
+
+READING = ("status", "report", "referee", "resume")
+
+
+@pytest.mark.parametrize("verb", (*READING, *REFUSING, "stop", "uninstall"))
+def test_two_stores_are_refused_by_every_verb(machine, verb):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, which is asked for first")
+    second_store(machine)
+    before = machine.state()
+    result = machine.recount(verb)
+    said = result.stdout + result.stderr
+    assert result.returncode == REFUSED, said
+    for word in ("several partitions are labelled RECOUNT", "/dev/sda2, /dev/sdb1", "e2label DEV"):
+        assert word in said
+    assert machine.state() == before
+
+
+@pytest.mark.parametrize("verb", READING)
+def test_no_store_is_refused_by_those_that_read_it(machine, verb):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, which is asked for first")
+    run("e2label", machine.root / "dev/sda2", "OTHER")
+    before = machine.state()
+    result = machine.recount(verb)
+    assert result.returncode == REFUSED, result.stdout + result.stderr
+    assert "no partition is labelled RECOUNT" in result.stderr
+    assert "recount format --store DEV" in result.stderr
+    assert machine.state() == before
+
+
+@pytest.mark.parametrize("verb", ["status", "report", "referee"])
+def test_mounted_store_is_refused_by_those_that_read_it(machine, verb):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, which is asked for first")
+    machine.mounts("25 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+                   "27 25 8:2 / /mnt/store rw - ext4 /dev/sda2 rw\n")
+    before = machine.state()
+    result = machine.recount(verb)
+    assert result.returncode == REFUSED, result.stdout + result.stderr
+    assert "it is mounted at /mnt/store (umount it)" in result.stderr
+    assert machine.state() == before
+
+
+@pytest.mark.parametrize("verb, words", [("stop", "nothing to do"),
+                                         ("uninstall", "nothing of recount is left")])
+def test_without_a_store_there_is_nothing_to_stop(machine, verb, words):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, which is asked for first")
+    run("e2label", machine.root / "dev/sda2", "OTHER")
+    before = machine.state()
+    result = machine.recount(verb)
+    assert result.returncode == DONE and words in result.stdout
+    assert "no store found" in result.stderr
+    assert machine.state() == before
 
 
 def test_a_clone_of_the_store(machine):
@@ -445,15 +531,48 @@ def test_damaged_initrd_leaves_out_that_kernel_alone(machine, content, words):
     assert machine.state() == before
 
 
+def without_initrd(machine, version):
+    """A kernel that cannot do without."""
+    (machine.root / f"boot/initrd.img-{version}").unlink()
+    machine.write(f"boot/config-{version}", "CONFIG_BLK_DEV_INITRD=y\nCONFIG_EXT4_FS=m\n")
+
+
 def test_kernel_without_the_initrd_that_it_needs(machine):
-    (machine.root / f"boot/initrd.img-{OTHER}").unlink()
-    machine.write(f"boot/config-{OTHER}", "CONFIG_BLK_DEV_INITRD=y\nCONFIG_EXT4_FS=m\n")
+    without_initrd(machine, OTHER)
     before = machine.state()
     result = machine.recount("check")
     assert lines(result, "no") == []
     assert any(f"/boot/vmlinuz-{OTHER} is left out" in line and "ext4" in line
                for line in lines(result, "warn"))
     assert machine.state() == before
+
+
+@pytest.mark.parametrize("makers, command", [
+    (["usr/sbin/update-initramfs"], "update-initramfs -u -k "),
+    (["usr/bin/dracut"], "dracut --force --kver "),
+    (["usr/bin/dracut", "usr/sbin/update-initramfs"], "update-initramfs -u -k "),
+], ids=["debian", "dracut", "both"])
+@pytest.mark.parametrize("content, words", [
+    (b"", "its initrd is empty (0 bytes); rebuild it: "),
+    (initrd()[:-12], "its initrd is damaged; rebuild it: "),
+    (b"<html></html>", "its initrd is in no format that a kernel can unpack; rebuild it: "),
+    (None, "it has no initrd, but ext4 is a module that it needs first; make it: "),
+], ids=["empty", "cut", "unknown", "missing"])
+def test_remedy_of_an_initrd_is_a_command(machine, makers, command, content, words):
+    for maker in makers:
+        machine.write(maker, "")
+    for version in (RUNNING, OTHER):
+        if content is None:
+            without_initrd(machine, version)
+        else:
+            machine.write(f"boot/initrd.img-{version}", content)
+    result = machine.recount("kernels")
+    for version in (RUNNING, OTHER):
+        assert f"{words}{command}{version}\n" in result.stdout
+    # That of the running kernel is an obstacle, and start shows nothing but obstacles.
+    for verb in REFUSING:
+        refused(machine, ["kernels", f"the running kernel {RUNNING}", words + command + RUNNING],
+                *(["--yes"] if verb == "start" else []), verb=verb)
 
 
 def test_comforts_are_warnings(machine):
@@ -484,6 +603,7 @@ def test_another_tree_or_target_is_prepared(mounted, argv, words):
     mounted.prepared()
     mounted.attach()
     refused(mounted, ["tree", *words], *argv)
+    refused(mounted, ["tree", "linux-6.12 is prepared, not /;"], "--tree", "/")
     result = mounted.recount("check", "--tree", "/src/linux-6.12.tar.xz", "--target", "vmlinux")
     assert lines(result, "no") == []
 

@@ -341,10 +341,25 @@ def test_stop_finishes_a_removal_that_was_cut_short(machine):
     assert machine.outside() == before
 
 
+@pytest.mark.parametrize("verb", ["stop", "uninstall"])
+def test_two_stores_leave_a_campaign_as_it_is(machine, verb):
+    machine.start()
+    before, store = machine.outside(), machine.image.read_bytes()
+    machine.disk("sdc1", 8, 33, 64)
+    make_ext4(machine.root / "dev/sdc1", "RECOUNT", "0000000a-1111-2222-3333-444444444444", 64)
+    said = machine.recount(verb, code=3)
+    assert "labelled RECOUNT: /dev/sdb1, /dev/sdc1; rename all but one" in said
+    assert machine.outside() == before and machine.image.read_bytes() == store
+    subprocess.run(["e2label", machine.root / "dev/sdc1", "OTHER"], check=True)
+    assert f"campaign {campaign_id()} is stopped" in machine.recount(verb)
+
+
 def test_uninstall_works_without_the_store(machine):
     before = machine.outside()
     machine.start()
     machine.lose_store()
+    said = machine.recount("status", code=3)
+    assert "no partition is labelled RECOUNT" in said and "recount uninstall removes it" in said
     assert "no store found" in machine.recount("uninstall")
     assert machine.outside() == before
     assert machine.recount("uninstall")
@@ -406,6 +421,34 @@ def test_resume_refuses_without_the_planned_swap(machine):
     subprocess.run(["mkswap", "-U", uuid, swap], check=True, capture_output=True)
     machine.recount("resume", "--yes", "--no-reboot")
     assert machine.active() == campaign_id()
+
+
+@pytest.mark.parametrize("damage, reason", [
+    (lambda plan: plan[:-200], " (damaged or cut short, at "),
+    (lambda plan: None, ": No such file"),
+])
+def test_resume_names_a_plan_that_cannot_be_read(machine, tmp_path, damage, reason):
+    older = campaign_id()
+    newer = older[:-1] + "b"
+    for _ in (older, newer):
+        machine.start()
+        machine.recount("stop")
+    path = f"campaigns/{newer}/plan.json"
+    plan = damage(machine.get(path))
+    if plan:
+        machine.put(tmp_path, path, plan)
+    else:
+        machine.debugfs(f"rm {path}")
+        subprocess.run(["blockdev", "--flushbufs", machine.loop], check=True)
+    before = machine.outside()
+    said = machine.recount("resume", "--yes", "--no-reboot", code=3)
+    assert f"cannot read {path} on the store{reason}" in said
+    assert f"whether {newer} is unfinished is not known" in said
+    assert "recount resume ID (recount status lists them)" in said
+    said = machine.recount("resume", "--yes", "--no-reboot", newer, code=3)
+    assert f"cannot read {path} on the store{reason}" in said and "recount start begins" in said
+    assert machine.outside() == before and machine.active() is None
+    assert f"campaign {older} goes on" in machine.recount("resume", "--yes", "--no-reboot", older)
 
 
 def test_resume_without_a_campaign_says_so(machine):

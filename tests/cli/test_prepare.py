@@ -59,14 +59,15 @@ def tree(tmp_path):
     return folder
 
 
-def prepare(partitions, *argv):
+def prepare(partitions, *argv, cwd=None):
     """The command in that view."""
     numbers = [os.stat(loop).st_rdev for loop in partitions]
     environment = dict(os.environ, SECTORS=str((64 << 20) // 512),
                        NUMBERS=" ".join(f"{os.major(n)}:{os.minor(n)}" for n in numbers))
     return subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", VIEW, "sh",
                            str(RECOUNT), "prepare", *map(str, argv)], env=environment, text=True,
-                          capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=120)
+                          capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=120,
+                          cwd=cwd)
 
 
 def on(partition, command):
@@ -242,14 +243,133 @@ def test_damaged_archive_leaves_no_tree(partitions, tree):
     result = prepare(partitions, "--tree", archive, "--target", "all")
     assert result.returncode == FAILED and "tar failed" in result.stderr
     assert manifest(partitions) is None
-    assert "cut-1.0" not in on(partitions[1], "ls")
+    nothing_half_done(partitions, "cut-1.0")
 
 
 def test_target_that_does_not_build(partitions, tree):
     with open(tree / "word.c", "a", encoding="ascii") as f:
         f.write("#error this is the reason\n")
     refused(prepare(partitions, "--tree", tree, "--target", "all"), partitions,
-            "make in tiny-1.0 failed", "this is the reason")
+            "make in tiny-1.0 failed", "this is the reason",
+            "tiny-1.0 stays in the arena: recount prepare --tree tiny-1.0 uses it again",
+            "mount /dev/part2 /mnt && rm -r /mnt/tiny-1.0; umount /mnt removes it")
+    # Then it is no news.
+    result = prepare(partitions, "--tree", "tiny-1.0", "--target", "all")
+    assert result.returncode == REFUSED and "stays in the arena" not in result.stderr
+
+
+ROOM = ("/dev/part2 has ", " inodes free", "remove what it need not hold (mount /dev/part2 /mnt",
+        "recount format --arena DEV")
+
+
+def nothing_half_done(partitions, name):
+    left = on(partitions[1], "ls")
+    assert ".recount-new" not in left and name not in left
+
+
+def test_folder_that_is_larger_than_the_arena(partitions, tree):
+    (tree / "large").write_bytes(b"x" * (70 << 20))
+    os.link(tree / "large", tree / "larger")
+    with open(tree / "holes", "wb") as f:
+        f.truncate(1 << 40)
+    result = prepare(partitions, "--tree", tree, "--target", "all")
+    refused(result, partitions, *ROOM, f"{tree} needs at least 73 MB")
+    assert "cp" not in result.stderr.replace(str(tree), "")
+    nothing_half_done(partitions, "tiny-1.0")
+
+
+def test_holes_and_links_need_no_room(partitions, tree):
+    (tree / "large").write_bytes(b"x" * (33 << 20))
+    os.link(tree / "large", tree / "larger")
+    with open(tree / "holes", "wb") as f:
+        f.truncate(100 << 20)
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--product", "tiny.a")
+    assert result.returncode == DONE, result.stderr
+
+
+def test_archive_that_is_larger_than_the_arena(partitions, tree):
+    archive = tree.parent / "source.tar"
+    archive.write_bytes(b"x" * (70 << 20))
+    result = prepare(partitions, "--tree", archive, "--target", "all")
+    refused(result, partitions, *ROOM, f"{archive} needs at least 73 MB")
+    assert "tar failed" not in result.stderr
+    nothing_half_done(partitions, "source")
+
+
+def test_archive_that_fills_the_arena(partitions, tree):
+    (tree / "large").write_bytes(bytes(80 << 20))
+    archive = tree.parent / "source.tar.gz"
+    run("tar", "-C", tree.parent, "-czf", archive, "tiny-1.0")
+    result = prepare(partitions, "--tree", archive, "--target", "all")
+    refused(result, partitions, "tar failed", *ROOM, f"{archive} needs more")
+    free = re.search(r"has (\d+) MB and \d+ inodes free", result.stderr)
+    assert int(free[1]) > 50  # what is free without it
+    nothing_half_done(partitions, "source")
+
+
+def test_small_files_fill_the_arena(partitions, tree):
+    """By their number: an inode costs what du does not count."""
+    for number in range(17000):
+        (tree / f"empty-{number}").touch()
+    result = prepare(partitions, "--tree", tree, "--target", "all")
+    refused(result, partitions, "cp failed", *ROOM, f"{tree} needs more")
+    nothing_half_done(partitions, "tiny-1.0")
+
+
+@pytest.mark.parametrize("config", ["/nonexistent/file", "none/mine.config", ".config", "."])
+def test_config_that_is_no_file(partitions, tree, config):
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--config", config)
+    refused(result, partitions, f"--config {config}: there is no such file", "name a file",
+            "defconfig")
+    assert "copying" not in result.stderr
+    nothing_half_done(partitions, "tiny-1.0")
+
+
+def test_tree_by_the_folder_one_is_in(partitions, tree):
+    result = prepare(partitions, "--tree", ".", "--target", "all", cwd=tree)
+    assert result.returncode == DONE, result.stderr
+    assert manifest(partitions)["workload"]["dir"] == "tiny-1.0"
+
+
+@pytest.mark.parametrize("word", [".", ".."])
+def test_tree_without_a_name(partitions, tree, word):
+    hidden = tree.parent / ".hidden"
+    hidden.mkdir()
+    tree.rename(hidden / "tiny")
+    cwd = hidden if word == "." else hidden / "tiny"
+    refused(prepare(partitions, "--tree", word, cwd=cwd), partitions,
+            f"--tree {word}: in the arena it would have the name of {hidden}",
+            "none there may start with a dot", "another name")
+    refused(prepare(partitions, "--tree", word, cwd="/"), partitions,
+            f"--tree {word} is /, the whole machine", "name the folder of a source tree")
+
+
+@pytest.mark.parametrize("product", ["..", "/tiny.a"])
+def test_product_that_is_no_path_in_the_tree(partitions, tree, product):
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--product", product)
+    refused(result, partitions, "--product", "must be a path inside the tree")
+    assert "copying" not in result.stderr
+
+
+def test_product_that_is_the_whole_tree(partitions, tree):
+    options = ("--target", "all", "--product", ".")
+    result = prepare(partitions, "--tree", tree, *options)
+    assert result.returncode == DONE, result.stderr
+    assert manifest(partitions)["workload"]["product"] == "."
+
+
+def test_whole_tree_without_object_files(partitions, tree):
+    (tree / "Makefile").write_text("all:\nclean:\n", encoding="ascii")
+    refused(prepare(partitions, "--tree", tree, "--target", "all", "--product", "."), partitions,
+            "the build left no object files in the tree", "--product names")
+
+
+def test_whole_tree_that_clean_leaves(partitions, tree):
+    makefile = (tree / "Makefile").read_text(encoding="ascii")
+    start = makefile.index("clean:")
+    (tree / "Makefile").write_text(makefile[:start] + "clean:\n\ttrue\n", encoding="ascii")
+    refused(prepare(partitions, "--tree", tree, "--target", "all", "--product", "."), partitions,
+            "the set of object files of tiny-1.0 is still there after its clean")
 
 
 def test_product_that_differs_between_two_builds(partitions, tree):
