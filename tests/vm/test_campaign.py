@@ -159,9 +159,10 @@ def test_modules_are_loaded_without_modprobe(modules_disk, new_disk, machine, tm
 @pytest.mark.long
 def test_campaign_on_the_kernel_tree(base_disk, new_disk, machine, tmp_path):
     """The real thing in the small: tinyconfig, make clean, make -j2 init/, alone and under io."""
-    guest = machine(new_disk(base_disk))
+    guest = machine(new_disk(base_disk), smp=2)
     guest.start()
     guest.wait_shell(300)
+    campaign.trust_tsc(guest)
     campaign.prepare(guest, "linux", "init/", "--config", "tinyconfig", timeout_s=3600)
     campaign.start(guest, "--rounds 1", "--loads none,io")
     campaign.follow(guest, 7200)
