@@ -36,6 +36,8 @@ static pid_t start(const struct load_kind *kind, const struct plan_load *load, u
 	if (pid == 0) {
 		/* A test that fails must not leave a load running. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* Under nohup it would be ignored; load_start() undoes that, too. */
+		signal(SIGHUP, SIG_DFL);
 		kind->run(&w);
 		_exit(1);
 	}
