@@ -76,7 +76,7 @@ static int parse_line(char *line, struct mountinfo_entry *e)
 		if (!rest)
 			return 0;
 	}
-	if (sscanf(words[2], "%u:%u", &e->maj, &e->min) != 2)
+	if (sscanf(words[2], "%u:%u", &e->maj, &e->min) != 2 || *words[4] != '/')
 		return 0;
 	rest = dash + 3;
 	word = strsep(&rest, " ");

@@ -71,6 +71,21 @@ static void undoes_the_kernels_escapes(void **state)
 	mountinfo_free(&m);
 }
 
+/* Room for "/" was not there. */
+static void mount_point_is_absolute(void **state)
+{
+	struct mountinfo m;
+
+	(void)state;
+	read_text("25 1 8:1 /  rw - ext4 /dev/sda1 rw\n"
+		  "26 1 8:1 / x rw - ext4 /dev/sda1 rw\n"
+		  "27 1 8:2 / / rw - ext4 /dev/sda2 rw\n",
+		  &m);
+	assert_int_equal(m.n, 1);
+	assert_string_equal(m.entries[0].source, "/dev/sda2");
+	mountinfo_free(&m);
+}
+
 static void a_folder_without_proc_is_a_mounted_root(void **state)
 {
 	char root[FAKEROOT_PATH];
@@ -97,6 +112,7 @@ int main(void)
 		cmocka_unit_test(finds_what_holds_a_path),
 		cmocka_unit_test(the_later_of_two_mounts_counts),
 		cmocka_unit_test(undoes_the_kernels_escapes),
+		cmocka_unit_test(mount_point_is_absolute),
 		cmocka_unit_test(a_folder_without_proc_is_a_mounted_root),
 	};
 
