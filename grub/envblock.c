@@ -22,6 +22,16 @@ static size_t next_line(const char *s, size_t pos, size_t len)
 	return pos + 1;
 }
 
+/* Where the last line of a block starts; it may lack its end. */
+static size_t last_line(const char *s, size_t len)
+{
+	size_t pos = SIGNATURE_LEN, next;
+
+	while ((next = next_line(s, pos, len)) < len)
+		pos = next;
+	return pos;
+}
+
 /* Where the fill begins: behind the last newline of a well-formed block. */
 static size_t fill_start(const struct envblock *b)
 {
@@ -119,8 +129,8 @@ static size_t take_lines(const char *s, size_t len, size_t fill, int strict, str
 
 int envblock_decode(const void *buf, size_t len, struct envblock *b, const char **why)
 {
-	const char *s = buf, *last, *ignored;
-	size_t fill = len, out;
+	const char *s = buf, *ignored;
+	size_t fill = len, last, out;
 	int strict;
 
 	if (!why)
@@ -139,11 +149,11 @@ int envblock_decode(const void *buf, size_t len, struct envblock *b, const char 
 
 	while (s[fill - 1] == '#')
 		fill--;
-	last = (const char *)memrchr(s, '\n', len - 1) + 1;
-	while (last < s + len - 1 && *last == '#')
+	last = last_line(s, len);
+	while (last < len - 1 && s[last] == '#')
 		last++;
 	/* Fill up to the end, or a full block whose last line is more than fill and newline. */
-	strict = s[fill - 1] == '\n' && (fill < len || last < s + len - 1);
+	strict = s[fill - 1] == '\n' && (fill < len || last < len - 1);
 	if (!strict)
 		fill = careless_fill(s, len);
 	memcpy(b->bytes, signature, SIGNATURE_LEN);

@@ -403,6 +403,23 @@ static void repair_is_final(void **state)
 	assert_int_equal(repaired, 0);
 }
 
+/* What looks like fill and a newline is the end of a comment whose first newline is escaped. */
+static void comment_to_the_end_is_no_fill(void **state)
+{
+	const char *why = "unset";
+
+	(void)state;
+	make(SIG "a=1\n##\\\n", '#', 1024);
+	bytes[1023] = '\n';
+	assert_int_equal(decode(1024, &why), 0);
+	assert_null(why);
+	expect("a", "1");
+	other = block;
+	assert_int_equal(envblock_decode(other.bytes, other.len, &block, NULL), 0);
+	assert_int_equal(envblock_set(&block, "b", "1"), -ENOSPC);
+	assert_memory_equal(block.bytes, other.bytes, 1024);
+}
+
 static void errors_of_files(void **state)
 {
 	(void)state;
@@ -454,6 +471,7 @@ int main(void)
 		cmocka_unit_test(value_too_long_for_the_caller),
 		cmocka_unit_test(lines_that_grub_cannot_see),
 		cmocka_unit_test(repair_is_final),
+		cmocka_unit_test(comment_to_the_end_is_no_fill),
 		cmocka_unit_test(errors_of_files),
 	};
 
