@@ -46,16 +46,11 @@ static enum condition unary(const struct range *r)
 	return CONDITION_UNKNOWN;
 }
 
-/* One test without -a and -o. */
-static enum condition primary(const struct range *r)
+/* One test without -a, -o and leading "!". */
+static enum condition simple(const struct range *r)
 {
 	const struct script_word *w = r->words;
 
-	if (r->n > 1 && strcmp(w[0].text, "!") == 0) {
-		struct range rest = {w + 1, r->n - 1, r->have_grubenv};
-
-		return condition_not(primary(&rest));
-	}
 	for (size_t i = 0; i < r->n; i++)
 		if (w[i].unknown && !(r->n == 2 && strchr(w[1].text, '/')))
 			return CONDITION_UNKNOWN;
@@ -70,6 +65,19 @@ static enum condition primary(const struct range *r)
 	if (r->n == 3 && strcmp(w[1].text, "!=") == 0)
 		return sure(strcmp(w[0].text, w[2].text) != 0);
 	return CONDITION_UNKNOWN;
+}
+
+static enum condition primary(const struct range *r)
+{
+	struct range rest = *r;
+	enum condition value;
+
+	while (rest.n > 1 && strcmp(rest.words[0].text, "!") == 0) {
+		rest.words++;
+		rest.n--;
+	}
+	value = simple(&rest);
+	return (r->n - rest.n) % 2 ? condition_not(value) : value;
 }
 
 /* Splits at @op and joins the parts with it; -a binds more tightly than -o. */

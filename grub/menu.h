@@ -46,7 +46,8 @@ struct menu {
 /*
  * Finds /boot/grub/grub.cfg or /boot/grub2/grub.cfg below @root and reads it with its grubenv
  * (saved_entry when GRUB_DEFAULT=saved; a pending next_entry does not count). -ENOENT; -EBADMSG
- * for an open quote or block; -EFBIG over 4 MiB. Owned by caller, menu_free().
+ * for an open quote or block; -EFBIG over 4 MiB; -E2BIG for more than 4096 entries, or variables,
+ * or a command of more than SCRIPT_BYTES_MAX. Owned by caller, menu_free().
  */
 int menu_read(const char *root, struct menu **out) _must_check_;
 void menu_free(struct menu *m);

@@ -11,7 +11,9 @@
 #include "grub/menu_default.h"
 #include "grub/script.h"
 
-#define DEPTH_MAX 32
+#define DEPTH_MAX     32
+#define ENTRIES_MAX   4096
+#define VARIABLES_MAX 4096
 
 struct variable {
 	char *name, *value;
@@ -98,6 +100,8 @@ static int set_variable(struct parser *p, const struct script_word *w)
 	if (strcmp(name, "superusers") == 0)
 		p->m->superusers = 1;
 	v = find_variable(p, name);
+	if (!v && p->n_vars == VARIABLES_MAX)
+		return -E2BIG;
 	if (!v) {
 		v = realloc(p->vars, (p->n_vars + 1) * sizeof(*v));
 		if (!v)
@@ -289,6 +293,8 @@ static int open_block(struct parser *p, const struct script_command *c)
 	read_names(c, &title, &id);
 	if (!title)
 		return -EBADMSG;
+	if (p->nodes.n == ENTRIES_MAX)
+		return -E2BIG;
 	r = menu_nodes_add(&p->nodes, p->parent, title, id, p->run != CONDITION_YES, &node, &path);
 	if (r < 0)
 		return r;

@@ -13,7 +13,8 @@ struct builder {
 	char *text;
 	size_t len;
 	FILE *f;
-	int any; /* there is a word, perhaps an empty quoted one */
+	size_t *room; /* bytes that the command may still have */
+	int any;      /* there is a word, perhaps an empty quoted one */
 	int plain, unknown;
 };
 
@@ -45,6 +46,12 @@ static int finish(struct builder *b)
 		free(b->text);
 		return bad ? -ENOMEM : 0;
 	}
+	/* Empty words cost memory as well. */
+	if (!*b->room) {
+		free(b->text);
+		return -E2BIG;
+	}
+	--*b->room;
 	words = realloc(b->out->words, (b->out->n + 1) * sizeof(*words));
 	if (!words) {
 		free(b->text);
@@ -55,10 +62,14 @@ static int finish(struct builder *b)
 	return 0;
 }
 
-static void put(struct builder *b, char c)
+static int put(struct builder *b, char c)
 {
+	if (!*b->room)
+		return -E2BIG;
+	--*b->room;
 	fputc(c, b->f);
 	b->any = 1;
+	return 0;
 }
 
 /* $NAME, ${NAME} or $? at the position; a lone '$' is itself. */
@@ -75,9 +86,8 @@ static int expand(struct builder *b, int quoted)
 		while (isalnum((unsigned char)*end) || *end == '_')
 			end++;
 	if (end == start || (size_t)(end - start) >= sizeof(name) || (brace && *end != '}')) {
-		put(b, '$');
 		b->s->pos++;
-		return 0;
+		return put(b, '$');
 	}
 	memcpy(name, start, (size_t)(end - start));
 	name[end - start] = '\0';
@@ -85,7 +95,9 @@ static int expand(struct builder *b, int quoted)
 	b->plain = 0;
 	for (value = b->s->lookup(b->s->data, name, &b->unknown); *value; value++) {
 		if (quoted || *value != ' ') {
-			put(b, *value);
+			r = put(b, *value);
+			if (r < 0)
+				return r;
 			continue;
 		}
 		r = finish(b);
@@ -101,41 +113,40 @@ static int expand(struct builder *b, int quoted)
 static int double_quoted(struct builder *b)
 {
 	const char **pos = &b->s->pos;
+	int r = 0;
 
 	b->any = 1;
 	b->plain = 0;
-	for ((*pos)++; **pos != '"';) {
+	for ((*pos)++; r == 0 && **pos != '"';) {
 		if (!**pos)
 			return -EBADMSG;
 		if (**pos == '\\' && strchr("\\\"$\n", (*pos)[1]) && (*pos)[1]) {
 			if ((*pos)[1] != '\n')
-				put(b, (*pos)[1]);
+				r = put(b, (*pos)[1]);
 			*pos += 2;
 		} else if (**pos == '$') {
-			int r = expand(b, 1);
-
-			if (r < 0)
-				return r;
+			r = expand(b, 1);
 		} else {
-			put(b, *(*pos)++);
+			r = put(b, *(*pos)++);
 		}
 	}
 	(*pos)++;
-	return 0;
+	return r;
 }
 
 static int single_quoted(struct builder *b)
 {
 	const char *end = strchr(b->s->pos + 1, '\'');
+	int r = 0;
 
 	if (!end)
 		return -EBADMSG;
 	b->any = 1;
 	b->plain = 0;
-	for (const char *p = b->s->pos + 1; p < end; p++)
-		put(b, *p);
+	for (const char *p = b->s->pos + 1; r == 0 && p < end; p++)
+		r = put(b, *p);
 	b->s->pos = end + 1;
-	return 0;
+	return r;
 }
 
 static int word_bytes(struct builder *b)
@@ -153,18 +164,18 @@ static int word_bytes(struct builder *b)
 		} else if (**pos == '\\' && (*pos)[1]) {
 			b->plain = 0;
 			if ((*pos)[1] != '\n')
-				put(b, (*pos)[1]);
+				r = put(b, (*pos)[1]);
 			*pos += 2;
 		} else {
-			put(b, *(*pos)++);
+			r = put(b, *(*pos)++);
 		}
 	}
 	return r;
 }
 
-static int read_word(struct script *s, struct script_command *out)
+static int read_word(struct script *s, struct script_command *out, size_t *room)
 {
-	struct builder b = {.s = s, .out = out};
+	struct builder b = {.s = s, .out = out, .room = room};
 	int r = begin(&b), end;
 
 	if (r < 0)
@@ -191,6 +202,7 @@ static int is_alone(const struct script_word *w)
 
 int script_next(struct script *s, struct script_command *out)
 {
+	size_t room = SCRIPT_BYTES_MAX;
 	int r;
 
 	script_command_free(out);
@@ -207,7 +219,7 @@ int script_next(struct script *s, struct script_command *out)
 		} else {
 			const struct script_word *last;
 
-			r = read_word(s, out);
+			r = read_word(s, out, &room);
 			if (r < 0) {
 				script_command_free(out);
 				return r;

@@ -11,6 +11,8 @@
 
 #include "results/macro.h"
 
+#define SCRIPT_BYTES_MAX 16384 /* of one command, variables resolved */
+
 struct script_word {
 	char *text;
 	int plain;   /* no quote, backslash or variable in it: may be a keyword */
@@ -34,8 +36,9 @@ struct script {
 
 /*
  * The next command: 1 with @out (replaced; owned by caller, script_command_free()), 0 at the end,
- * -EBADMSG for an open quote. if, elif, while, until, then, else, do, "{" and "}" are commands of
- * one word, but a "{" behind other words is the last word of their command.
+ * -EBADMSG for an open quote, -E2BIG for a command of more than SCRIPT_BYTES_MAX bytes (variables
+ * that hold each other twice grow without end). if, elif, while, until, then, else, do, "{" and "}"
+ * are commands of one word, but a "{" behind other words is the last word of their command.
  */
 int script_next(struct script *s, struct script_command *out) _must_check_;
 void script_command_free(struct script_command *c);

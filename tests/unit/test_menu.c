@@ -369,6 +369,87 @@ static void broken_files(void **state)
 	assert_null(m);
 }
 
+static void expect_error(const char *cfg, int error)
+{
+	struct menu *m = NULL;
+
+	file("/boot/grub/grub.cfg", cfg, strlen(cfg));
+	assert_int_equal(menu_read(root, &m), error);
+	assert_null(m);
+}
+
+/* @n times @line, with the number in it. */
+static char *lines(size_t n, const char *line)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, line, i);
+	assert_int_equal(fclose(f), 0);
+	return text;
+}
+
+/* What would take memory or stack without end is refused before it does. */
+static void limits(void **state)
+{
+	static const struct {
+		const char *line;
+		size_t most;
+		int error;
+	} cases[] = {
+		{"menuentry a%zu { true; }\n", 4096, -E2BIG},
+		{"set a%zu=b\n", 4096, -E2BIG},
+		{"submenu a%zu {\n", 32, -EBADMSG},
+	};
+	_cleanup_free_ char *doubled = lines(40, "set a=\"x$a$a\"\n");
+	_cleanup_free_ char *empty = lines(20000, "'' ");
+	_cleanup_free_ char *negations = lines(100000, "! ");
+
+	(void)state;
+	expect_error(doubled, -E2BIG);
+	expect_error(empty, -E2BIG);
+	expect_error(negations, -E2BIG);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *most = lines(cases[i].most, cases[i].line);
+		_cleanup_free_ char *more = lines(cases[i].most + 1, cases[i].line);
+		_cleanup_free_ char *closed = NULL;
+
+		assert_true(asprintf(&closed, "%s%.*s", most,
+				     cases[i].error == -EBADMSG ? 2 * (int)cases[i].most : 0,
+				     "}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n"
+				     "}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n}\n") > 0);
+		menu_free(read_menu(closed, NULL));
+		expect_error(more, cases[i].error);
+	}
+}
+
+static void negations_are_counted(void **state)
+{
+	static const struct {
+		const char *test, *path;
+	} cases[] = {
+		{"[ a = a ]", "1"},	  {"[ ! a = a ]", "0"}, {"[ ! ! a = a ]", "1"},
+		{"[ ! ! ! a = a ]", "0"}, {"[ ! ]", "1"},	{"[ ! ! ]", "0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(cleanup_menu) struct menu *m = NULL;
+		_cleanup_free_ char *cfg = NULL;
+
+		assert_true(asprintf(&cfg,
+				     "if %s; then set default=1; fi\nmenuentry a { true; }\n"
+				     "menuentry b { true; }\n",
+				     cases[i].test) > 0);
+		m = read_menu(cfg, NULL);
+		assert_non_null(m->default_entry);
+		assert_string_equal(m->default_entry->path, cases[i].path);
+	}
+}
+
 /* Cut anywhere, the file is read or refused, nothing else. */
 static void cut_anywhere(void **state)
 {
@@ -468,6 +549,8 @@ int main(void)
 		cmocka_unit_test(ubuntu_line),
 		cmocka_unit_test(nested_and_foreign_entries),
 		cmocka_unit_test(broken_files),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(negations_are_counted),
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(cmdline_for_an_entry),
 	};
