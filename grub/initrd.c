@@ -11,12 +11,13 @@
 #include <sys/stat.h>
 
 static const char trailer[] = "TRAILER!!!";
-#define TRAILER_LEN (sizeof(trailer) - 1)
-#define CPIO_HEADER 110
-#define CHUNK_BYTES 65536
-#define WHY_CUT	    "is cut short"
-#define WHY_UNKNOWN "is in no format that a kernel can unpack"
-#define WHY_DAMAGED "is damaged"
+#define TRAILER_LEN  (sizeof(trailer) - 1)
+#define CPIO_HEADER  110
+#define CHUNK_BYTES  65536
+#define UNPACKED_MAX (UINT64_C(4) << 30)
+#define WHY_CUT	     "is cut short"
+#define WHY_UNKNOWN  "is in no format that a kernel can unpack"
+#define WHY_DAMAGED  "is damaged"
 
 static void cleanup_archive(struct archive **a)
 {
@@ -115,69 +116,77 @@ static void tail_add(struct tail *t, const char *p, size_t n)
 	t->zeros = n - used;
 }
 
-static int is_compressed(const unsigned char *p, size_t len)
+struct method {
+	unsigned char n, magic[6];
+	int (*support)(struct archive *a);
+};
+
+/* How the stream at @p is compressed; NULL when it is not. */
+static const struct method *find_method(const unsigned char *p, size_t len)
 {
 	/* As the kernel tells them apart, lib/decompress.c and the methods it names. */
-	static const struct {
-		unsigned char n, bytes[6];
-	} magics[] = {
-		{2, {0x1f, 0x8b}},
-		{2, {0x1f, 0x9e}},
-		{3, {'B', 'Z', 'h'}},
-		{3, {0x5d, 0, 0}},
-		{6, {0xfd, '7', 'z', 'X', 'Z', 0}},
-		{4, {0x89, 'L', 'Z', 'O'}},
-		{4, {0x02, 0x21, 0x4c, 0x18}},
-		{4, {0x28, 0xb5, 0x2f, 0xfd}},
+	static const struct method methods[] = {
+		{2, {0x1f, 0x8b}, archive_read_support_filter_gzip},
+		{2, {0x1f, 0x9e}, archive_read_support_filter_gzip},
+		{3, {'B', 'Z', 'h'}, archive_read_support_filter_bzip2},
+		{3, {0x5d, 0, 0}, archive_read_support_filter_lzma},
+		{6, {0xfd, '7', 'z', 'X', 'Z', 0}, archive_read_support_filter_xz},
+		{4, {0x89, 'L', 'Z', 'O'}, archive_read_support_filter_lzop},
+		{4, {0x02, 0x21, 0x4c, 0x18}, archive_read_support_filter_lz4},
+		{4, {0x28, 0xb5, 0x2f, 0xfd}, archive_read_support_filter_zstd},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(magics); i++)
-		if (len >= magics[i].n && memcmp(p, magics[i].bytes, magics[i].n) == 0)
-			return 1;
-	return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+		if (len >= methods[i].n && memcmp(p, methods[i].magic, methods[i].n) == 0)
+			return &methods[i];
+	return NULL;
 }
 
-static const char *check_stream(const unsigned char *p, size_t len)
+/* Only the one method is made known to libarchive: for some that a kernel does not have it would
+ * start a program, which the bytes inside a stream could ask for. */
+static const char *check_stream(const struct method *method, const unsigned char *p, size_t len)
 {
 	_cleanup_(cleanup_archive) struct archive *a = archive_read_new();
 	_cleanup_free_ char *buf = malloc(CHUNK_BYTES);
 	struct archive_entry *entry;
 	struct tail tail = {.zeros = 0};
-	int first = 1, lzo_external;
+	uint64_t unpacked = 0;
 	la_ssize_t n;
+	int r;
 
 	if (!a || !buf)
 		return WHY_DAMAGED;
-	lzo_external = archive_read_support_filter_lzop(a) == ARCHIVE_WARN;
-	if (lzo_external && len > 4 && memcmp(p, "\x89LZO", 4) == 0)
+	r = method->support(a);
+	if (r == ARCHIVE_WARN) /* by a program: then the first bytes must do */
 		return NULL;
-	archive_read_support_filter_all(a);
-	archive_read_support_format_raw(a);
-	if (archive_read_open_memory(a, p, len) != ARCHIVE_OK ||
+	if (r != ARCHIVE_OK || archive_read_support_format_raw(a) != ARCHIVE_OK ||
+	    archive_read_open_memory(a, p, len) != ARCHIVE_OK ||
 	    archive_read_next_header(a, &entry) != ARCHIVE_OK)
 		return WHY_DAMAGED;
 	while ((n = archive_read_data(a, buf, CHUNK_BYTES)) > 0) {
-		if (first && !is_cpio((const unsigned char *)buf, (size_t)n))
+		if (!unpacked && !is_cpio((const unsigned char *)buf, (size_t)n))
 			return WHY_UNKNOWN;
-		first = 0;
+		unpacked += (uint64_t)n;
+		if (unpacked > UNPACKED_MAX)
+			return "unpacks to more than 4 GiB";
 		tail_add(&tail, buf, (size_t)n);
 	}
 	if (n < 0)
 		return "is cut short or damaged";
-	return !first && memcmp(tail.bytes, trailer, TRAILER_LEN) == 0 ? NULL : WHY_CUT;
+	return unpacked && memcmp(tail.bytes, trailer, TRAILER_LEN) == 0 ? NULL : WHY_CUT;
 }
 
 /* Most decoders take zeros behind their stream for damage; how many of them belong to the stream
  * (an empty last block of zstd ends in two) is found by trying. */
-static const char *check_padded(const unsigned char *p, size_t len)
+static const char *check_padded(const struct method *method, const unsigned char *p, size_t len)
 {
-	const char *why = check_stream(p, len);
+	const char *why = check_stream(method, p, len);
 	size_t used = len;
 
 	while (used && !p[used - 1])
 		used--;
 	for (size_t keep = 0; why && keep < 4 && used + keep < len; keep++)
-		if (!check_stream(p, used + keep))
+		if (!check_stream(method, p, used + keep))
 			return NULL;
 	return why;
 }
@@ -209,8 +218,8 @@ static const char *check_bytes(const unsigned char *p, size_t len)
 			why = skip_cpio(p, len, &at, &has_files);
 			if (why)
 				return why;
-		} else if (is_compressed(p + at, len - at)) {
-			return check_padded(p + at, len - at);
+		} else if (find_method(p + at, len - at)) {
+			return check_padded(find_method(p + at, len - at), p + at, len - at);
 		} else {
 			return len - at < 6 ? WHY_CUT : WHY_UNKNOWN;
 		}

@@ -10,11 +10,11 @@
  * stream, decompressed to its end by libarchive, whose last file must be cpio's TRAILER!!!. A
  * bootconfig behind it is allowed, and so are zero bytes (not after lz4 and zstd without checksum).
  * 0, or -EBADMSG with *why (static, reads after "its initrd …") for an empty, truncated or unknown
- * one. Limits: lzo is only known by its first bytes where libarchive cannot decompress it itself;
- * another archive behind the compressed one is taken for damage, or not looked at; a wrong byte
- * that decodes to another one is only found by the methods whose check libarchive tests (xz,
- * bzip2). Formats: the kernel's Documentation/driver-api/early-userspace/buffer-format.rst and
- * lib/decompress.c.
+ * one, or one that unpacks to more than 4 GiB. No program is started. Limits: a method that
+ * libarchive cannot decompress itself (lzo) is only known by its first bytes; another archive
+ * behind the compressed one is taken for damage, or not looked at; a wrong byte that decodes to
+ * another one is only found by the methods whose check libarchive tests (xz, bzip2). Formats: the
+ * kernel's Documentation/driver-api/early-userspace/buffer-format.rst and lib/decompress.c.
  */
 int initrd_check(const char *path, const char **why) _must_check_;
 

@@ -234,6 +234,43 @@ static void bootconfig_and_zeros_behind(void **state)
 	}
 }
 
+/* libarchive knows formats that it leaves to programs; no bytes in a stream may ask for one. */
+static void no_program_is_started(void **state)
+{
+	static const char *const programs[] = {"lrzip", "grzip", "lzop"};
+	static const unsigned char inner[][24] = {
+		{'L', 'R', 'Z', 'I', 0, 6},
+		{'G', 'R', 'Z', 'i', 'p', 'I', 'I', 0, 2, 4, ':', ')'},
+		{0x89, 'L', 'Z', 'O', 0, 13, 10, 26, 10, 0x10, 0x30, 0x20, 0xa0},
+	};
+	char dir[] = "/tmp/recount-initrd-XXXXXX", path[64], marker[64];
+	char *old = strdup(getenv("PATH"));
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(marker, sizeof(marker), "%s/started", dir);
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, programs[i]);
+		f = fopen(path, "w");
+		assert_non_null(f);
+		fprintf(f, "#!/bin/sh\n: >%s\n", marker);
+		assert_int_equal(fclose(f), 0);
+		assert_int_equal(chmod(path, 0755), 0);
+	}
+	assert_int_equal(setenv("PATH", dir, 1), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(inner); i++)
+		expect_bad(packed, pack("gzip", inner[i], sizeof(inner[i])), NULL);
+	assert_int_equal(setenv("PATH", old, 1), 0);
+	assert_int_equal(access(marker, F_OK), -1);
+	free(old);
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, programs[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
 static void by_path(void **state)
 {
 	char path[] = "/tmp/recount-initrd-XXXXXX";
@@ -272,6 +309,7 @@ int main(void)
 		cmocka_unit_test(decompressed_archive_without_end),
 		cmocka_unit_test(wrong_bytes_inside),
 		cmocka_unit_test(bootconfig_and_zeros_behind),
+		cmocka_unit_test(no_program_is_started),
 		cmocka_unit_test(by_path),
 	};
 
