@@ -40,8 +40,8 @@ void kernel_list_free(struct kernel_list *l);
 /*
  * The version in a bzImage header: u16 at 0x20E plus 0x200, up to the first blank
  * (Documentation/arch/x86/boot.rst, kernel_version). -EBADMSG when @buf is no x86-64 bzImage
- * (boot flag, "HdrS", protocol 2.12 or newer, XLF_KERNEL_64) or is cut before the version;
- * -ENAMETOOLONG.
+ * (boot flag, "HdrS", protocol 2.12 or newer, XLF_KERNEL_64), is cut before the version, or has one
+ * that is not made of letters, digits and "._+~:@%-", or starts with "." or "-"; -ENAMETOOLONG.
  */
 int kernel_image_version(const void *buf, size_t len, char *version, size_t size) _must_check_;
 

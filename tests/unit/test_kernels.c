@@ -416,10 +416,15 @@ static void order(void **state)
 
 static void image_header(void **state)
 {
+	static const char *const bad[] = {"../../../etc/x", "..",    ".6",	"-6.1",
+					  "6.1;reboot",	    "6.1/x", "6.1$(x)", "6.1`x`",
+					  "6.1'",	    "6.1\\"};
 	unsigned char b[IMAGE_BYTES];
 	char version[64] = "untouched";
 
 	(void)state;
+	make_image(b, "6.12.1~rc1+deb13_x:y@z%1", 0);
+	assert_int_equal(kernel_image_version(b, sizeof(b), version, sizeof(version)), 0);
 	make_image(b, AMD64, 0);
 	assert_int_equal(kernel_image_version(b, sizeof(b), version, sizeof(version)), 0);
 	assert_string_equal(version, AMD64);
@@ -435,6 +440,12 @@ static void image_header(void **state)
 	assert_int_equal(kernel_image_version(b, sizeof(b), version, sizeof(version)), -EBADMSG);
 	make_image(b, "6.1\n", 0);
 	assert_int_equal(kernel_image_version(b, sizeof(b), version, sizeof(version)), -EBADMSG);
+	/* It becomes part of paths, and of commands that people are told to type. */
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		make_image(b, bad[i], 0);
+		assert_int_equal(kernel_image_version(b, sizeof(b), version, sizeof(version)),
+				 -EBADMSG);
+	}
 	make_image(b, AMD64, 0);
 	memset(b + 0x20e, 0xff, 2); /* points behind the file */
 	assert_int_equal(kernel_image_version(b, sizeof(b), version, sizeof(version)), -EBADMSG);
