@@ -6,10 +6,13 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define BIN_MAGIC   "\xb0\x07\xf4\x57" /* INDEX_MAGIC in libkmod-index.c, big-endian */
-#define MODULE_NAME 128
-#define ALIAS_BYTES 4096
+#define BIN_MAGIC      "\xb0\x07\xf4\x57" /* INDEX_MAGIC in libkmod-index.c, big-endian */
+#define MODULE_NAME    128
+#define TEXT_BYTES_MAX (16 << 20)
+#define DEPTH_MAX      64 /* of dependencies of dependencies */
+#define ALIAS_BYTES    4096
 
 struct module {
 	char name[MODULE_NAME]; /* with underscores, as the kernel shows it */
@@ -45,12 +48,15 @@ static int read_text(const char *dir, const char *file, char **out)
 	_cleanup_fclose_ FILE *f = NULL;
 	char path[4096], *text = NULL;
 	size_t size = 0;
+	struct stat st;
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	f = fopen(path, "re");
-	if (!f)
+	if (!f || fstat(fileno(f), &st) < 0)
 		return -errno;
+	if (st.st_size > TEXT_BYTES_MAX)
+		return -EFBIG;
 	if (getdelim(&text, &size, '\0', f) < 0) {
 		int err = ferror(f) ? -errno : 0;
 
@@ -79,6 +85,15 @@ static int module_name(const char *path, char name[MODULE_NAME])
 	return 0;
 }
 
+/* depmod writes no such path; one would lead out of the folder. */
+static int leads_up(const char *path)
+{
+	for (const char *p = path; (p = strstr(p, "..")); p += 2)
+		if ((p == path || p[-1] == '/') && (p[2] == '/' || p[2] == '\0'))
+			return 1;
+	return 0;
+}
+
 /* Room for one element more in @array of @n; doubles at powers of two. */
 static void *grown(void *array, size_t n, size_t size)
 {
@@ -91,14 +106,17 @@ static void *grown(void *array, size_t n, size_t size)
 
 static int add_module(struct modindex *x, const char *path, char *deps)
 {
-	struct module *m = grown(x->modules, x->n_modules, sizeof(*m));
+	struct module *m;
+	char name[MODULE_NAME];
 
+	if (module_name(path, name) < 0 || leads_up(path))
+		return 0;
+	m = grown(x->modules, x->n_modules, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
 	x->modules = m;
 	m += x->n_modules;
-	if (module_name(path, m->name) < 0)
-		return 0;
+	strcpy(m->name, name);
 	m->path = path;
 	m->deps = deps;
 	m->busy = 0;
@@ -192,16 +210,18 @@ static int parse_softdep(struct modindex *x)
 		name = strtok_r(NULL, " \t", &rest);
 		if (!name || strcmp(word, "softdep") != 0)
 			continue;
-		struct softdep *s = grown(x->softdeps, x->n_softdeps, sizeof(*s));
+		char module[MODULE_NAME];
+		struct softdep *s;
 
+		if (module_name(name, module) < 0)
+			continue;
+		s = grown(x->softdeps, x->n_softdeps, sizeof(*s));
 		if (!s)
 			return -ENOMEM;
 		x->softdeps = s;
-		s += x->n_softdeps;
-		if (module_name(name, s->name) < 0)
-			continue;
+		s += x->n_softdeps++;
+		strcpy(s->name, module);
 		s->words = rest;
-		x->n_softdeps++;
 	}
 	return 0;
 }
@@ -365,6 +385,9 @@ static int add_all(const struct modindex *x, struct module *m, struct modindex_l
 	/* Soft dependencies may go round in a circle. */
 	if (!m->deps || m->busy || list_has(list, m->path))
 		return 0;
+	if (list->depth == DEPTH_MAX)
+		return -ELOOP;
+	list->depth++;
 	m->busy = 1;
 	r = add_softdeps(x, m, "pre", list);
 	if (r == 0)
@@ -374,6 +397,7 @@ static int add_all(const struct modindex *x, struct module *m, struct modindex_l
 	if (r == 0)
 		r = add_softdeps(x, m, "post", list);
 	m->busy = 0;
+	list->depth--;
 	return r;
 }
 

@@ -13,8 +13,9 @@
 
 struct modindex;
 
-/* Reads the text files in @dir; only modules.dep must be there (-ENOENT). Owned by caller,
- * modindex_free(). */
+/* Reads the text files in @dir; only modules.dep must be there (-ENOENT). -EFBIG: it is larger than
+ * 16 MiB; one of the others that is counts as missing. A path with ".." in it is passed over. Owned
+ * by caller, modindex_free(). */
 int modindex_open(const char *dir, struct modindex **out) _must_check_;
 void modindex_free(struct modindex *index);
 
@@ -31,6 +32,7 @@ int modindex_has_bin(const char *dir);
 struct modindex_list {
 	const char **paths;
 	size_t n;
+	unsigned depth; /* of modindex_resolve() at work; 0 outside */
 };
 
 /*
@@ -38,7 +40,7 @@ struct modindex_list {
  * loading and each file once: for every module that matches, its soft dependencies "pre", its
  * dependencies, itself, its soft dependencies "post". Paths are relative to the folder, or
  * absolute, as modules.dep has them. Modules that are built in need nothing. -ENOENT when nothing
- * matches, neither a file nor a built-in module.
+ * matches, neither a file nor a built-in module; -ELOOP when dependencies go 64 deep.
  */
 int modindex_resolve(const struct modindex *index, const char *alias,
 		     struct modindex_list *list) _must_check_;

@@ -339,6 +339,65 @@ static void install_commands_are_not_run(void **state)
 	assert_int_equal(access(mark, F_OK), -1);
 }
 
+/* What depmod never writes; each is passed over, and none is lost when memory is counted. */
+static void strange_lines_in_text_indexes(void **state)
+{
+	struct modindex *index;
+	struct modindex_list list = {0};
+
+	add_modules(*state, "modules.dep",
+		    ".:\n.hidden:\n../../evil.ko:\nkernel/../up.ko:\nkernel/..:\n"
+		    "/lib/../abs.ko:\nno colon\n#x.ko:\nkernel/a..b.ko:\n");
+	add_modules(*state, "modules.softdep", "softdep . pre: a\nsoftdep .x pre: a\nsoftdep\n");
+	add_modules(*state, "modules.alias", " \nalias x\nalias y .\nalias z evil\n");
+	index = open_index(*state);
+	assert_int_equal(modindex_resolve(index, "evil", &list), -ENOENT);
+	assert_int_equal(modindex_resolve(index, "up", &list), -ENOENT);
+	assert_int_equal(modindex_resolve(index, "abs", &list), -ENOENT);
+	assert_int_equal(modindex_resolve(index, "z", &list), -ENOENT);
+	assert_int_equal(list.n, 0);
+	expect_paths(index, "a", "kernel/a..b.ko");
+	modindex_free(index);
+}
+
+static void dependencies_have_a_depth(void **state)
+{
+	struct modindex_list list = {0};
+	struct modindex *index;
+	char text[4096] = "";
+
+	for (int i = 0; i < 70; i++)
+		sprintf(text + strlen(text), "m%d.ko: m%d.ko\n", i, i + 1);
+	strcat(text, "m70.ko:\n");
+	add_modules(*state, "modules.dep", text);
+	index = open_index(*state);
+	assert_int_equal(modindex_resolve(index, "m0", &list), -ELOOP);
+	/* The next call starts anew. */
+	assert_int_equal(modindex_resolve(index, "m7", &list), 0);
+	assert_int_equal(list.n, 64);
+	assert_string_equal(list.paths[0], "m70.ko");
+	free(list.paths);
+	modindex_free(index);
+}
+
+static void text_indexes_have_a_size(void **state)
+{
+	char dir[2 * FAKEROOT_PATH], path[2 * FAKEROOT_PATH];
+	struct modindex *index = NULL;
+
+	add_modules(*state, "modules.dep", "a.ko:\n");
+	add_modules(*state, "modules.alias", "alias x a\n");
+	fakeroot_path(dir, *state, MODULES);
+	fakeroot_path(path, *state, MODULES "/modules.alias");
+	assert_int_equal(truncate(path, (16 << 20) + 1), 0);
+	index = open_index(*state);
+	expect_paths(index, "a", "a.ko");
+	modindex_free(index);
+	fakeroot_path(path, *state, MODULES "/modules.dep");
+	assert_int_equal(truncate(path, (16 << 20) + 1), 0);
+	assert_int_equal(modindex_open(dir, &index), -EFBIG);
+}
+
 static void machine_without_modules_is_told_apart(void **state)
 {
 	char dir[2 * FAKEROOT_PATH], sys[2 * FAKEROOT_PATH];
@@ -379,6 +438,9 @@ int main(void)
 		test(platform_pass_takes_processor_and_sensors_only),
 		test(blacklist_beside_the_modules_is_honoured),
 		test(install_commands_are_not_run),
+		test(text_indexes_have_a_size),
+		test(dependencies_have_a_depth),
+		test(strange_lines_in_text_indexes),
 		test(machine_without_modules_is_told_apart),
 		test(name_that_is_built_in_needs_nothing),
 	};
