@@ -3,7 +3,6 @@
 #include "initramfs/devices.h"
 
 #include <blkid/blkid.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -14,12 +13,6 @@
 #include <sys/sysmacros.h>
 
 #include "results/log.h"
-
-#define EXT_SUPER_OFFSET     1024
-#define EXT_MAGIC	     0xef53
-#define EXT_STATE_VALID	     0x1
-#define EXT_STATE_ERROR	     0x2
-#define EXT_INCOMPAT_RECOVER 0x4
 
 static void cleanup_probe(blkid_probe *pr)
 {
@@ -304,36 +297,14 @@ int device_set_read_only(const char *path, int read_only)
 	return 0;
 }
 
-static uint32_t le32_at(const unsigned char *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le32toh(v);
-}
-
-static unsigned le16_at(const unsigned char *p)
-{
-	return p[0] | (unsigned)p[1] << 8;
-}
-
 int device_ext4_facts(const char *path, struct ext4_facts *out)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	unsigned char sb[1024];
+	unsigned char sb[EXT4_SUPER_BYTES];
 	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
-	n = pread(fd, sb, sizeof(sb), EXT_SUPER_OFFSET);
-	if (n < 0)
-		return -errno;
-	if (n < (ssize_t)sizeof(sb) || le16_at(sb + 0x38) != EXT_MAGIC)
-		return -EBADMSG;
-	out->compat = le32_at(sb + 0x5c);
-	out->incompat = le32_at(sb + 0x60);
-	out->ro_compat = le32_at(sb + 0x64);
-	out->needs_recovery = !!(out->incompat & EXT_INCOMPAT_RECOVER);
-	out->clean = (le16_at(sb + 0x3a) & (EXT_STATE_VALID | EXT_STATE_ERROR)) == EXT_STATE_VALID;
-	return 0;
+	n = pread(fd, sb, sizeof(sb), EXT4_SUPER_OFFSET);
+	return n < 0 ? -errno : ext4_facts_decode(sb, (size_t)n, out);
 }

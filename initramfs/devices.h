@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "initramfs/ext4.h"
 #include "results/macro.h"
 
 struct device {
@@ -65,16 +66,7 @@ int devices_by_label(const struct device_list *l, const char *label,
 /* Sets (1) or lifts (0) the kernel's read-only flag (BLKROSET) of @path. */
 int device_set_read_only(const char *path, int read_only) _must_check_;
 
-/*
- * ext2/3/4 superblock facts (offset 1024; fs/ext4/ext4.h): feature words and whether the journal
- * needs recovery or the file system was not cleanly unmounted. -EBADMSG when @path holds no ext
- * file system.
- */
-struct ext4_facts {
-	uint32_t compat, incompat, ro_compat;
-	int needs_recovery; /* incompat RECOVER */
-	int clean;	    /* s_state has VALID and not ERROR */
-};
+/* What the ext2/3/4 superblock on @path says. -EBADMSG when there is none. */
 int device_ext4_facts(const char *path, struct ext4_facts *out) _must_check_;
 
 #endif
