@@ -148,8 +148,21 @@ int plan_check(const struct plan *plan, const char **why) _must_check_;
 int plan_check_workload(const struct plan_workload *w, const char **why) _must_check_;
 int plan_is_toolchain(const struct plan_pair *pairs, size_t n);
 
-/* Is @id a campaign's id, ^[a-z0-9][a-z0-9-]{0,47}$? Pure. */
+/* The syntax of a plan's texts, for those who read the same from elsewhere: a campaign's id,
+ * ^[a-z0-9][a-z0-9-]{0,47}$; a label, 1 to PLAN_NAME_MAX printable ASCII characters without a blank
+ * at either end; a name, of letters, digits and "_.+@%-", not started by "." or "-"; a SHA-256, a
+ * UUID, a time as created_utc. NULL is none of them. Pure. */
 int plan_is_id(const char *id);
+int plan_is_label(const char *s);
+int plan_is_name(const char *s);
+int plan_is_sha256(const char *s);
+int plan_is_uuid(const char *s);
+int plan_is_utc(const char *s);
+
+/* A relative path that stays in its folder, of at most 1023 bytes without control characters; a
+ * command of at most PLAN_ARGS_MAX such words (of 2047 bytes), the first not empty. Pure. */
+int plan_is_inside(const char *path);
+int plan_is_command(char **argv);
 
 /* Look-ups by name; borrowed, NULL when there is none. Pure. */
 const struct plan_entry *plan_find_entry(const struct plan *plan, const char *label);

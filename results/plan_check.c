@@ -42,7 +42,7 @@ static int is_text(const char *s, size_t max)
 	return 1;
 }
 
-static int is_label(const char *s)
+int plan_is_label(const char *s)
 {
 	const char *p;
 
@@ -54,19 +54,25 @@ static int is_label(const char *s)
 	return 1;
 }
 
-static int is_name(const char *s)
+int plan_is_name(const char *s)
 {
 	return is_of(s, NAME_CHARS, PLAN_NAME_MAX) && s[0] != '.' && s[0] != '-';
 }
 
-static int is_sha256(const char *s)
+int plan_is_sha256(const char *s)
 {
 	return is_of(s, HEX_CHARS, 64) && strlen(s) == 64;
 }
 
-static int is_uuid(const char *s)
+int plan_is_uuid(const char *s)
 {
 	return is_of(s, HEX_CHARS "ABCDEF-", 36);
+}
+
+/* As kernel_image_version() gives it. */
+static int is_version(const char *s)
+{
+	return is_of(s, NAME_CHARS "~:", 64) && s[0] != '.' && s[0] != '-';
 }
 
 static int is_fstype(const char *s)
@@ -79,7 +85,7 @@ static int is_options(const char *s)
 	return !s || is_of(s, NAME_CHARS "=,:/", 255);
 }
 
-static int is_utc(const char *s)
+int plan_is_utc(const char *s)
 {
 	static const char shape[] = "dddd-dd-ddTdd:dd:ddZ";
 	size_t i;
@@ -107,6 +113,11 @@ static int is_path(const char *s, int absolute)
 	return 1;
 }
 
+int plan_is_inside(const char *path)
+{
+	return is_path(path, 0);
+}
+
 /* "kernel.panic": dots become slashes below /proc/sys, so no part may be empty. */
 static int is_sysctl(const char *s)
 {
@@ -114,7 +125,7 @@ static int is_sysctl(const char *s)
 	       s[strlen(s) - 1] != '.';
 }
 
-static int is_argv(char **argv)
+int plan_is_command(char **argv)
 {
 	size_t n;
 
@@ -131,7 +142,7 @@ int plan_is_toolchain(const struct plan_pair *pairs, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if (!is_path(pairs[i].name, 1) || !is_sha256(pairs[i].value))
+		if (!is_path(pairs[i].name, 1) || !plan_is_sha256(pairs[i].value))
 			return 0;
 	return 1;
 }
@@ -151,11 +162,11 @@ static int check_entry(const struct plan *plan, size_t i, const char **why)
 	const struct plan_entry *e = &plan->entries[i];
 	size_t k;
 
-	if (!is_label(e->label))
+	if (!plan_is_label(e->label))
 		return refuse(why, "label");
 	if (!e->id || strncmp(e->id, "recount-", 8) != 0 || !is_of(e->id + 8, ID_CHARS "_", 47))
 		return refuse(why, "id");
-	if (!is_of(e->version, NAME_CHARS "~:", 64))
+	if (!is_version(e->version))
 		return refuse(why, "version");
 	if (!is_path(e->kernel, 1))
 		return refuse(why, "kernel");
@@ -163,7 +174,7 @@ static int check_entry(const struct plan *plan, size_t i, const char **why)
 		return refuse(why, "initrd");
 	if (!is_text(e->cmdline, TEXT_MAX))
 		return refuse(why, "cmdline");
-	if (!is_sha256(e->kernel_sha256))
+	if (!plan_is_sha256(e->kernel_sha256))
 		return refuse(why, "kernel_sha256");
 	for (k = 0; k < i; k++) {
 		if (strcmp(plan->entries[k].label, e->label) == 0)
@@ -199,19 +210,19 @@ static int check_entries(const struct plan *plan, const char **why)
 
 int plan_check_workload(const struct plan_workload *w, const char **why)
 {
-	if (!is_name(w->name))
+	if (!plan_is_name(w->name))
 		return refuse(why, "name");
-	if (!is_path(w->dir, 0))
+	if (!plan_is_inside(w->dir))
 		return refuse(why, "dir");
-	if (!is_argv(w->clean))
+	if (!plan_is_command(w->clean))
 		return refuse(why, "clean");
-	if (!is_argv(w->build))
+	if (!plan_is_command(w->build))
 		return refuse(why, "build");
-	if (!is_path(w->product, 0))
+	if (!plan_is_inside(w->product))
 		return refuse(why, "product");
-	if (!is_sha256(w->product_sha256))
+	if (!plan_is_sha256(w->product_sha256))
 		return refuse(why, "product_sha256");
-	if (!is_sha256(w->tree_sha256))
+	if (!plan_is_sha256(w->tree_sha256))
 		return refuse(why, "tree_sha256");
 	return is_exact(w->build_ns) ? 0 : refuse(why, "build_ns");
 }
@@ -245,9 +256,9 @@ static int check_loads(const struct plan *plan, const char **why)
 	for (i = 0; i < plan->n_loads; i++) {
 		const struct plan_load *l = &plan->loads[i];
 
-		if (!is_name(l->name) || plan_find_load(plan, l->name) != l)
+		if (!plan_is_name(l->name) || plan_find_load(plan, l->name) != l)
 			return refuse(why, "name");
-		if (!is_name(l->kind))
+		if (!plan_is_name(l->kind))
 			return refuse(why, "kind");
 		if (l->bytes > (uint64_t)PLAN_EXACT_MAX)
 			return refuse(why, "bytes");
@@ -342,20 +353,20 @@ static int check_limits(const struct plan *plan, const char **why)
 
 static int check_partitions(const struct plan *plan, const char **why)
 {
-	if (!is_uuid(plan->store_uuid))
+	if (!plan_is_uuid(plan->store_uuid))
 		return refuse(why, "store_uuid");
-	if (!is_uuid(plan->root_uuid) || !is_fstype(plan->root_fstype) ||
+	if (!plan_is_uuid(plan->root_uuid) || !is_fstype(plan->root_fstype) ||
 	    !is_options(plan->root_options))
 		return refuse(why, "root");
-	if (!is_uuid(plan->arena_uuid) || !is_fstype(plan->arena_fstype) ||
-	    (plan->arena_partuuid && !is_uuid(plan->arena_partuuid)) ||
+	if (!plan_is_uuid(plan->arena_uuid) || !is_fstype(plan->arena_fstype) ||
+	    (plan->arena_partuuid && !plan_is_uuid(plan->arena_partuuid)) ||
 	    !is_options(plan->arena_options) || plan->arena_bytes > (uint64_t)PLAN_EXACT_MAX)
 		return refuse(why, "arena");
 	/* The store is unmounted while a trial runs: it cannot be the arena, nor the root. */
 	if (strcmp(plan->store_uuid, plan->arena_uuid) == 0 ||
 	    strcmp(plan->store_uuid, plan->root_uuid) == 0)
 		return refuse(why, "store_uuid");
-	if (plan->swap_uuid ? !is_uuid(plan->swap_uuid) : plan->swap_bytes != 0)
+	if (plan->swap_uuid ? !plan_is_uuid(plan->swap_uuid) : plan->swap_bytes != 0)
 		return refuse(why, "swap");
 	if (plan->swap_bytes > (uint64_t)PLAN_EXACT_MAX)
 		return refuse(why, "swap");
@@ -369,22 +380,25 @@ int plan_check(const struct plan *plan, const char **why)
 
 	if (!plan_is_id(plan->id))
 		return refuse(why, "id");
-	if (!is_utc(plan->created_utc))
+	if (!plan_is_utc(plan->created_utc))
 		return refuse(why, "created_utc");
 	if (!(plan->rtc_offset_s >= -PLAN_EXACT_MAX && plan->rtc_offset_s <= PLAN_EXACT_MAX))
 		return refuse(why, "rtc_offset_s");
 	if (plan->seed > (uint64_t)PLAN_EXACT_MAX)
 		return refuse(why, "seed");
-	if (!is_name(plan->boot_mode))
+	if (!plan_is_name(plan->boot_mode))
 		return refuse(why, "boot_mode");
-	if (!is_name(plan->mode))
+	if (!plan_is_name(plan->mode))
 		return refuse(why, "mode");
-	if (!is_of(plan->default_uname, NAME_CHARS "~:", 64))
+	if (!is_version(plan->default_uname))
 		return refuse(why, "default_uname");
 	if (plan->memtotal_bytes < 1 || plan->memtotal_bytes > (uint64_t)PLAN_EXACT_MAX)
 		return refuse(why, "memtotal_bytes");
 	for (i = 0; i < plan->n_panic; i++)
-		if (!is_sysctl(plan->panic[i].name) || !is_text(plan->panic[i].value, 63))
+		/* Numbers alone: some of kernel.* take the name of a program, which would be
+		 * root's. */
+		if (!is_sysctl(plan->panic[i].name) ||
+		    !is_of(plan->panic[i].value, "-0123456789", 20))
 			return refuse(why, "panic");
 	if (!plan_is_toolchain(plan->toolchain, plan->n_toolchain))
 		return refuse(why, "toolchain");

@@ -25,7 +25,7 @@ static int is_sound(const struct prepared *p)
 {
 	return plan_check_workload(&p->workload, NULL) == 0 && p->jobs >= 1 &&
 	       p->jobs <= PLAN_JOBS_MAX && p->build_uid >= 1 && p->build_uid < UINT_MAX &&
-	       p->arena_uuid && p->arena_uuid[0] && plan_is_toolchain(p->toolchain, p->n_toolchain);
+	       plan_is_uuid(p->arena_uuid) && plan_is_toolchain(p->toolchain, p->n_toolchain);
 }
 
 int prepared_decode(const char *json, size_t len, struct prepared **out)

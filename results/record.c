@@ -139,9 +139,38 @@ const char *trial_status_name(enum trial_status status)
 	return (size_t)status < ARRAY_SIZE(status_names) ? status_names[status] : "unknown";
 }
 
+/* Printable ASCII: such texts are printed to terminals, and a bundle's come from elsewhere. */
+static int is_words(const char *s)
+{
+	for (; *s; s++)
+		if (*s < 0x20 || *s > 0x7e)
+			return 0;
+	return 1;
+}
+
+/* A file beside the record, and nothing but that. */
+static int is_file_name(const char *s)
+{
+	return is_words(s) && s[0] != '.' && !strchr(s, '/');
+}
+
+static int trial_is_words(const struct trial_record *r)
+{
+	unsigned i;
+
+	for (i = 0; i < r->n_voids; i++)
+		if (!is_words(r->voids[i]))
+			return 0;
+	return is_words(r->entry) && is_words(r->workload) && is_words(r->load) &&
+	       is_words(r->load_result.unit) && is_words(r->arena_restore) &&
+	       is_words(r->arena_fstype) && is_words(r->product_sha256);
+}
+
 /* A time is what a usable trial is for; a void one without its cause would "look odd". */
 static int is_sound(const struct trial_record *r)
 {
+	if (!trial_is_words(r))
+		return 0;
 	switch (r->status) {
 	case TRIAL_OK:
 	case TRIAL_DISCARDED:
@@ -160,11 +189,19 @@ static int finish(struct json_io *io, const cJSON *o, char **json)
 	return io->err ? io->err : json_print(o, json, NULL);
 }
 
+static int attempt_is_words(const struct attempt_record *r)
+{
+	return is_words(r->token) && is_words(r->entry) && is_words(r->armed_utc) &&
+	       is_words(r->plan_sha256);
+}
+
 int attempt_encode(const struct attempt_record *r, char **json)
 {
 	_cleanup_(cleanup_json) cJSON *o = cJSON_CreateObject();
 	struct json_io io = {0};
 
+	if (!attempt_is_words(r))
+		return -EINVAL;
 	json_put_text(&io, o, "token", r->token);
 	json_put_int(&io, o, "boot", r->boot);
 	json_put_int(&io, o, "attempt", r->attempt);
@@ -190,9 +227,12 @@ int attempt_decode(const char *json, size_t len, struct attempt_record *out)
 	json_get_text(&io, o, "entry", r.entry, sizeof(r.entry));
 	json_get_text(&io, o, "armed_utc", r.armed_utc, sizeof(r.armed_utc));
 	json_get_text(&io, o, "plan_sha256", r.plan_sha256, sizeof(r.plan_sha256));
-	if (!io.err)
-		*out = r;
-	return io.err;
+	if (io.err)
+		return io.err;
+	if (!attempt_is_words(&r))
+		return -EBADMSG;
+	*out = r;
+	return 0;
 }
 
 int reached_encode(const struct reached_record *r, char **json)
@@ -200,6 +240,8 @@ int reached_encode(const struct reached_record *r, char **json)
 	_cleanup_(cleanup_json) cJSON *o = cJSON_CreateObject();
 	struct json_io io = {0};
 
+	if (!is_words(r->token))
+		return -EINVAL;
 	json_put_text(&io, o, "token", r->token);
 	json_put_lossy(&io, o, "uname", r->uname);
 	json_put_lossy(&io, o, "cmdline", r->cmdline);
@@ -221,9 +263,12 @@ int reached_decode(const char *json, size_t len, struct reached_record *out)
 	json_get_text(&io, o, "uname", r.uname, sizeof(r.uname));
 	json_get_text(&io, o, "cmdline", r.cmdline, sizeof(r.cmdline));
 	r.reached_monotonic_ns = json_get_int(&io, o, "reached_monotonic_ns", 0, JSON_EXACT_MAX);
-	if (!io.err)
-		*out = r;
-	return io.err;
+	if (io.err)
+		return io.err;
+	if (!is_words(r.token))
+		return -EBADMSG;
+	*out = r;
+	return 0;
 }
 
 int done_encode(const struct done_record *r, char **json)
@@ -231,6 +276,8 @@ int done_encode(const struct done_record *r, char **json)
 	_cleanup_(cleanup_json) cJSON *o = cJSON_CreateObject();
 	struct json_io io = {0};
 
+	if (!is_words(r->token))
+		return -EINVAL;
 	json_put_text(&io, o, "token", r->token);
 	json_put_int(&io, o, "done_monotonic_ns", r->done_monotonic_ns);
 	return finish(&io, o, json);
@@ -248,9 +295,12 @@ int done_decode(const char *json, size_t len, struct done_record *out)
 	json_get_schema(&io, o, PLAN_SCHEMA);
 	json_get_text(&io, o, "token", r.token, sizeof(r.token));
 	r.done_monotonic_ns = json_get_int(&io, o, "done_monotonic_ns", 0, JSON_EXACT_MAX);
-	if (!io.err)
-		*out = r;
-	return io.err;
+	if (io.err)
+		return io.err;
+	if (!is_words(r.token))
+		return -EBADMSG;
+	*out = r;
+	return 0;
 }
 
 int failed_encode(const struct failed_record *r, char **json)
@@ -258,6 +308,8 @@ int failed_encode(const struct failed_record *r, char **json)
 	_cleanup_(cleanup_json) cJSON *o = cJSON_CreateObject();
 	struct json_io io = {0};
 
+	if (!is_words(r->reason) || !is_file_name(r->evidence))
+		return -EINVAL;
 	json_put_text(&io, o, "reason", r->reason);
 	if (r->evidence[0])
 		json_put_text(&io, o, "evidence", r->evidence);
@@ -276,9 +328,12 @@ int failed_decode(const char *json, size_t len, struct failed_record *out)
 	json_get_schema(&io, o, PLAN_SCHEMA);
 	json_get_text(&io, o, "reason", r.reason, sizeof(r.reason));
 	json_get_text_or_empty(&io, o, "evidence", r.evidence, sizeof(r.evidence));
-	if (!io.err)
-		*out = r;
-	return io.err;
+	if (io.err)
+		return io.err;
+	if (!is_words(r.reason) || !is_file_name(r.evidence))
+		return -EBADMSG;
+	*out = r;
+	return 0;
 }
 
 static void write_parts(struct json_io *io, cJSON *root, const struct trial_record *r)

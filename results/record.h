@@ -105,8 +105,9 @@ const char *trial_status_name(enum trial_status status);
  * Encoders give the JSON text, newline at the end, owned by caller, free(). Decoders check types
  * and ranges and return 0, -EBADMSG, -EPROTONOSUPPORT (newer schema), -E2BIG or -ENOMEM; unknown
  * keys are ignored. A trial that is ok or discarded has wall_ns > 0 and no void cause, a void one
- * has a cause: else decoders say -EBADMSG and encoders, so that nothing unreadable is stored,
- * -EINVAL. Bytes that are not UTF-8 are written as '?'. All pure.
+ * has a cause; texts are printable ASCII but for uname and cmdline; evidence is a name without "/",
+ * not started by a dot: else decoders say -EBADMSG and encoders, so that nothing unreadable is
+ * stored, -EINVAL. In uname and cmdline bytes that are not UTF-8 are written as '?'. All pure.
  */
 int attempt_encode(const struct attempt_record *r, char **json) _must_check_;
 int attempt_decode(const char *json, size_t len, struct attempt_record *out) _must_check_;

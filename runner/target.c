@@ -97,10 +97,14 @@ int target_parse(const char *target, const char *product, struct plan_workload *
 	}
 	if (r < 0)
 		return r;
+	/* What the plan would refuse is refused before the tree is built. */
+	*why = "it holds a control character, or a word that is too long";
+	if (!plan_is_command(w->build) || !plan_is_command(w->clean))
+		return -EINVAL;
 	if (!product)
 		product = usual_product(target, w);
 	*why = "the product must be a path inside the tree";
-	if (*product == '/' || strstr(product, ".."))
+	if (!plan_is_inside(product))
 		return -EINVAL;
 	w->product = strdup(product);
 	if (!w->product)

@@ -84,6 +84,16 @@ static void what_could_not_be_read_is_not_written(void **state)
 	p.build_uid = 0;
 	assert_int_equal(prepared_save(store, &p), -EBADMSG);
 	p.build_uid = 1;
+	p.arena_uuid = "../x";
+	assert_int_equal(prepared_save(store, &p), -EBADMSG);
+	p.arena_uuid = plan->arena_uuid;
+	p.workload.dir = "..";
+	assert_int_equal(prepared_save(store, &p), -EBADMSG);
+	p.workload.dir = "a/../../b";
+	assert_int_equal(prepared_save(store, &p), -EBADMSG);
+	p.workload.dir = "/etc";
+	assert_int_equal(prepared_save(store, &p), -EBADMSG);
+	p.workload.dir = plan->workloads[0].dir;
 	p.workload.product_sha256[0] = '\0';
 	assert_int_equal(prepared_save(store, &p), -EBADMSG);
 	assert_int_equal(prepared_load(store, &back), -ENOENT);

@@ -302,6 +302,112 @@ static void done_and_failed_go_there_and_back(void **state)
 	assert_int_equal(failed_decode("{\"evidence\":\"x\"}", 16, &failed_back), -EBADMSG);
 }
 
+/* Names from a record lead nowhere, and its words steer no terminal. */
+static void texts_are_names_and_words(void **state)
+{
+	static const char *const names[] = {"../panic-1.txt",
+					    "/etc/shadow",
+					    "a/b",
+					    ".",
+					    "..",
+					    ".x",
+					    "a\x1b[2J",
+					    "a\n",
+					    "\x7f",
+					    "\xc2\x9b"
+					    "2J"};
+	struct failed_record failed = {"panic", ""};
+	struct attempt_record attempt = {.boot = 1, .attempt = 1};
+	struct done_record done = {"token\n", 1};
+	struct reached_record reached = {.token = "\x1b"};
+	struct trial_record trial = full_trial();
+	char text[256], *json = NULL;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		strcpy(failed.evidence, names[i]);
+		assert_int_equal(failed_encode(&failed, &json), -EINVAL);
+	}
+	snprintf(text, sizeof(text), "{\"reason\":\"panic\",\"evidence\":\"../x\"}");
+	assert_int_equal(failed_decode(text, strlen(text), &failed), -EBADMSG);
+	snprintf(text, sizeof(text), "{\"reason\":\"\\u001b[2J\"}");
+	assert_int_equal(failed_decode(text, strlen(text), &failed), -EBADMSG);
+	strcpy(attempt.entry, "\x1b[2J");
+	assert_int_equal(attempt_encode(&attempt, &json), -EINVAL);
+	assert_int_equal(done_encode(&done, &json), -EINVAL);
+	assert_int_equal(reached_encode(&reached, &json), -EINVAL);
+	strcpy(trial.load_result.unit, "\x1b");
+	assert_int_equal(trial_encode(&trial, &json), -EINVAL);
+	assert_int_equal(decode_changed("\"6.12.117\"", "\"\\u001b]0;x\""), -EBADMSG);
+	assert_int_equal(decode_changed("\"clean\"", "\"\\u009b\""), -EBADMSG);
+	assert_null(json);
+}
+
+static int decode_attempt(const char *json, size_t len)
+{
+	struct attempt_record r;
+
+	return attempt_decode(json, len, &r);
+}
+
+static int decode_reached(const char *json, size_t len)
+{
+	struct reached_record r;
+
+	return reached_decode(json, len, &r);
+}
+
+static int decode_done(const char *json, size_t len)
+{
+	struct done_record r;
+
+	return done_decode(json, len, &r);
+}
+
+static int decode_failed(const char *json, size_t len)
+{
+	struct failed_record r;
+
+	return failed_decode(json, len, &r);
+}
+
+static int decode_trial(const char *json, size_t len)
+{
+	struct trial_record r;
+
+	return trial_decode(json, len, &r);
+}
+
+static void every_kind_has_limits(void **state)
+{
+	static int (*const kinds[])(const char *, size_t) = {
+		decode_attempt, decode_reached, decode_done, decode_failed, decode_trial};
+	static char big[RECORD_BYTES_MAX + 1];
+	static const char deep[] = "{\"a\":[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]}";
+	size_t i;
+
+	(void)state;
+	memset(big, ' ', sizeof(big));
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		assert_int_equal(kinds[i](big, sizeof(big)), -E2BIG);
+		assert_int_equal(kinds[i](deep, sizeof(deep) - 1), -EBADMSG);
+	}
+}
+
+/* The same document one level less deep is only unknown keys. */
+static void depth_is_sixteen(void **state)
+{
+	static const char fifteen[] = "{\"token\":\"t\",\"done_monotonic_ns\":1,"
+				      "\"a\":[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]}";
+	static const char sixteen[] = "{\"token\":\"t\",\"done_monotonic_ns\":1,"
+				      "\"a\":[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]}";
+
+	(void)state;
+	assert_int_equal(decode_done(fifteen, sizeof(fifteen) - 1), 0);
+	assert_int_equal(decode_done(sixteen, sizeof(sixteen) - 1), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +421,9 @@ int main(void)
 		cmocka_unit_test(attempt_goes_there_and_back),
 		cmocka_unit_test(reached_keeps_strange_command_lines_readable),
 		cmocka_unit_test(done_and_failed_go_there_and_back),
+		cmocka_unit_test(texts_are_names_and_words),
+		cmocka_unit_test(every_kind_has_limits),
+		cmocka_unit_test(depth_is_sixteen),
 	};
 
 	return cmocka_run_group_tests_name("record", tests, NULL, NULL);

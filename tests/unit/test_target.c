@@ -62,6 +62,9 @@ static void refuses_with_a_reason(void **state)
 		{"-C ../other", NULL, "inside the tree"},
 		{"vmlinux", "/boot/vmlinuz", "inside the tree"},
 		{"vmlinux", "../vmlinux", "inside the tree"},
+		{"vmlinux", "a/..", "inside the tree"},
+		{"vmlinux", "a\nb", "inside the tree"},
+		{"all\x1b[2J", NULL, "control character"},
 	};
 
 	(void)state;
