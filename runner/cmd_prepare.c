@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +17,7 @@
 #include "runner/amount.h"
 #include "runner/check.h"
 #include "runner/command.h"
+#include "runner/own_folders.h"
 #include "runner/spawn.h"
 #include "runner/target.h"
 #include "runner/toolchain.h"
@@ -35,6 +35,7 @@ struct job {
 	struct prepared *p;
 	struct spawn_user user;
 	char dir[PATH_MAX]; /* the tree, in the mounted arena */
+	const char *make;   /* the target that configures it; NULL: none */
 	int brought;	    /* it was copied or unpacked into the arena now */
 	int forgotten;	    /* what was prepared before is not any more */
 };
@@ -115,6 +116,16 @@ static int run_build(struct job *j, int64_t *wall_ns)
 	return run(j, argv, BUILD_TIMEOUT_MS, wall_ns);
 }
 
+static const char *target_of(const struct job *j)
+{
+	return j->o->target ? j->o->target : "vmlinux";
+}
+
+static int is_part(const struct job *j)
+{
+	return target_is_part(target_of(j));
+}
+
 static int has_file(const struct job *j, const char *folder, const char *name)
 {
 	char path[2 * PATH_MAX];
@@ -141,29 +152,46 @@ static int check_config(const char *config)
 	return -EINVAL;
 }
 
-/* A file becomes .config and is completed; a word is a make target. */
-static int configure(struct job *j)
+/* A file becomes .config and is to be completed; a word is a make target. */
+static int take_config(struct job *j)
 {
 	const char *config = j->o->config;
 	char target[PATH_MAX + 16];
 	char owner[32];
-	/* As root in a tree of the build user: no link of it may be followed. */
-	char *copy[] = {"cp", "--remove-destination", "--", (char *)config, target, NULL};
+	/* As root in a tree of the build user: no link of it may be followed, nor a folder filled.
+	 */
+	char *copy[] = {"cp", "-T", "--remove-destination", "--", (char *)config, target, NULL};
 	char *own[] = {"chown", "-h", owner, "--", target, NULL};
-	char *complete[] = {"make", "olddefconfig", NULL};
-	char *make[] = {"make", (char *)config, NULL};
 	int r;
 
-	if (!is_file(config)) {
-		log_info("make %s", config);
-		return run(j, make, CLEAN_TIMEOUT_MS, NULL);
-	}
+	j->make = config;
+	if (!config || !is_file(config))
+		return 0;
+	j->make = "olddefconfig";
 	snprintf(target, sizeof(target), "%s/.config", j->dir);
 	snprintf(owner, sizeof(owner), "%u:%u", j->p->build_uid, j->p->build_uid);
 	r = command_run(copy);
-	if (r == 0)
-		r = command_run(own);
-	return r < 0 ? r : run(j, complete, CLEAN_TIMEOUT_MS, NULL);
+	return r < 0 ? r : command_run(own);
+}
+
+static int configure(struct job *j)
+{
+	char *make[] = {"make", (char *)j->make, NULL};
+	int r = 0;
+
+	if (j->make) {
+		log_info("make %s", j->make);
+		r = run(j, make, CLEAN_TIMEOUT_MS, NULL);
+	}
+	if (r < 0)
+		return r;
+	if (!is_part(j) && !has_file(j, ".", ".config")) {
+		log_info("refused: there is no .config in %s; --config defconfig makes one, "
+			 "--config FILE takes yours",
+			 j->p->workload.dir);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 /* From here on the tree changes, and a manifest of it would be wrong. */
@@ -185,7 +213,7 @@ static int forget(struct job *j)
 static int bring_tree(struct job *j)
 {
 	struct plan_workload *w = &j->p->workload;
-	const char *target = j->o->target ? j->o->target : "vmlinux", *why;
+	const char *target = target_of(j), *why;
 	int r;
 
 	r = target_parse(target, j->o->product, w, &why);
@@ -199,23 +227,16 @@ static int bring_tree(struct job *j)
 		return r == -ENOSPC ? -EINVAL : r;
 	j->brought = r;
 	snprintf(j->dir, sizeof(j->dir), ARENA_DIR "/%s", w->dir);
-	if (!has_file(j, target_is_part(target) ? w->build[2] : ".", "Makefile")) {
+	if (!has_file(j, is_part(j) ? w->build[2] : ".", "Makefile")) {
 		log_info("refused: there is no Makefile in %s%s%s; is it a source tree?", w->dir,
-			 target_is_part(target) ? "/" : "",
-			 target_is_part(target) ? w->build[2] : "");
+			 is_part(j) ? "/" : "", is_part(j) ? w->build[2] : "");
 		return -EINVAL;
 	}
 	r = forget(j);
-	if (r == 0 && j->o->config)
-		r = configure(j);
+	if (r == 0)
+		r = take_config(j);
 	if (r < 0)
 		return r;
-	if (!target_is_part(target) && !has_file(j, ".", ".config")) {
-		log_info("refused: there is no .config in %s; --config defconfig makes one, "
-			 "--config FILE takes yours",
-			 w->dir);
-		return -EINVAL;
-	}
 	w->name = strdup("kernel");
 	return w->name ? 0 : -ENOMEM;
 }
@@ -317,17 +338,16 @@ static int build_twice(struct job *j)
 	return 0;
 }
 
-/* recount-init has /tmp on the arena; this process alone sees it so. */
-static int with_own_tmp(struct job *j)
+static int in_own_folders(struct job *j)
 {
-	int r = spawn_make_home(ARENA_DIR, j->p->build_uid), r2;
+	int r = own_folders_enter(), r2;
 
 	if (r < 0)
 		return r;
-	if (mount(SPAWN_HOME "/tmp", "/tmp", NULL, MS_BIND, NULL))
-		return log_errno(-errno, "bind " SPAWN_HOME "/tmp to /tmp");
-	r = build_twice(j);
-	r2 = unmount_dir("/tmp");
+	r = configure(j);
+	if (r == 0)
+		r = build_twice(j);
+	r2 = own_folders_leave();
 	return r < 0 ? r : r2;
 }
 
@@ -338,11 +358,10 @@ static int prepare(struct job *j)
 	r = toolchain_read(j->m, &j->p->toolchain, &j->p->n_toolchain);
 	if (r < 0)
 		return r == -EXDEV || r == -ENOENT ? -EINVAL : r;
-	/* tree_bring() runs with the arena's folders alone; builds of --config want HOME, too. */
 	r = spawn_make_home(ARENA_DIR, j->p->build_uid);
 	if (r == 0)
 		r = bring_tree(j);
-	return r < 0 ? r : with_own_tmp(j);
+	return r < 0 ? r : in_own_folders(j);
 }
 
 static int in_arena(struct job *j)

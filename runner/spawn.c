@@ -6,12 +6,16 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -93,6 +97,53 @@ static int set_oom_score_adj(int value)
 	return 0;
 }
 
+/* 1 when an interface other than loopback is up, -errno when that cannot be told. */
+static int is_connected(void)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/sys/class/net");
+	struct dirent *e;
+
+	/* Kernels without any network have no such folder. */
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+	while ((e = readdir(dir))) {
+		char path[PATH_MAX];
+		_cleanup_fclose_ FILE *f = NULL;
+		unsigned flags;
+
+		snprintf(path, sizeof(path), "/sys/class/net/%s/flags", e->d_name);
+		f = e->d_name[0] == '.' ? NULL : fopen(path, "re");
+		if (f && fscanf(f, "%x", &flags) == 1 && (flags & IFF_UP) &&
+		    !(flags & IFF_LOOPBACK))
+			return 1;
+	}
+	return 0;
+}
+
+static int leave_network(void)
+{
+	int r;
+
+	if (unshare(CLONE_NEWNET) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	/* A kernel without network namespaces: recount-init has brought up nothing but loopback. */
+	r = is_connected();
+	return r > 0 ? -ENETUNREACH : r;
+}
+
+/* Other uids have none of their own accord, unless securebits or inherited ones say otherwise. */
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) && errno != EINVAL)
+		return -errno;
+	return syscall(SYS_capset, &header, none) ? -errno : 0;
+}
+
 int spawn_become(const struct spawn_user *user)
 {
 	struct sched_param normal = {0};
@@ -107,13 +158,18 @@ int spawn_become(const struct spawn_user *user)
 		return r;
 	if (sched_setscheduler(0, SCHED_OTHER, &normal) || setpriority(PRIO_PROCESS, 0, user->nice))
 		return -errno;
-	/* A kernel without network namespaces has only the loopback that was brought up. */
-	if (unshare(CLONE_NEWNET) && errno != EINVAL && errno != ENOSYS)
+	r = leave_network();
+	if (r < 0)
+		return r;
+	/* Keys of the session that this was started from could be used without being root; where a
+	 * filter forbids the call, it forbids their use. */
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS &&
+	    errno != EPERM)
 		return -errno;
 	if (setgroups(0, NULL) || setresgid(user->uid, user->uid, user->uid) ||
 	    setresuid(user->uid, user->uid, user->uid) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return 0;
+	return user->uid ? drop_capabilities() : 0;
 }
 
 /* A terminal of root's must not be there for a build to type into (TIOCSTI). The session stays:
@@ -140,6 +196,23 @@ static int child_streams(int err_fd)
 	return 0;
 }
 
+/* Everything else that is open stays behind, also what the caller's caller left open. */
+static int close_at_exec(void)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc/self/fd");
+	struct dirent *e;
+
+	if (!dir)
+		return -errno;
+	while ((e = readdir(dir))) {
+		int fd = (int)strtol(e->d_name, NULL, 10);
+
+		if (fd > STDERR_FILENO && fcntl(fd, F_SETFD, FD_CLOEXEC))
+			return -errno;
+	}
+	return 0;
+}
+
 static void default_signals(void)
 {
 	sigset_t none;
@@ -159,6 +232,8 @@ static void child(const struct spawn *s, int ready, int gate)
 	setpgid(0, 0);
 	leave_terminal();
 	r = child_streams(s->err_fd);
+	if (r == 0)
+		r = close_at_exec();
 	default_signals();
 	if (r == 0 && s->chroot_dir) {
 		/* oom_score_adj needs a /proc, which the chroot has as well. */

@@ -41,14 +41,16 @@ struct spawn {
 /* Makes .recount/home and .recount/tmp on the arena mounted at @arena_dir, owned by @uid. */
 int spawn_make_home(const char *arena_dir, unsigned uid) _must_check_;
 
-/* Becomes the user in this process, for good: limits, umask, nice, oom_score_adj, no network, no
- * groups, uid, no_new_privs. For loads, which need no exec. */
+/* Becomes the user in this process, for good: limits, umask, nice, oom_score_adj, a network
+ * namespace of its own (-ENETUNREACH when the kernel has none and an interface is up), no keys of
+ * the session, no groups, uid, no_new_privs, no capabilities (but as uid 0). For loads, which need
+ * no exec. */
 int spawn_become(const struct spawn_user *user) _must_check_;
 
 /*
  * Forks the child up to the point of exec; it waits there until spawn_go(). Everything that
  * allocates is done here, so that the timed region holds nothing but close(2), exec and the build.
- * The child leads a process group of its own.
+ * The child leads a process group of its own and inherits no descriptor but 0 to 2.
  */
 int spawn_prepare(struct spawn *s) _must_check_;
 void spawn_go(struct spawn *s);

@@ -105,8 +105,10 @@ static int only_folder(const char *dir, char path[PATH_MAX])
 static int fill(const char *source, const char *new)
 {
 	char *copy[] = {"cp", "-a", "-H", "--", (char *)source, (char *)new, NULL};
-	char *unpack[] = {"tar",       "-x", "--no-same-owner", "-C",
-			  (char *)new, "-f", (char *)source,	NULL};
+	/* To tar a name with a colon would be a file of another machine. */
+	char *unpack[] = {
+		"tar",		"-x", "--no-same-owner", "--force-local", "-C", (char *)new, "-f",
+		(char *)source, NULL};
 
 	if (is_folder(source))
 		return command_run(copy);

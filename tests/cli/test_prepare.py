@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -32,6 +33,7 @@ for number in $NUMBERS; do
     echo 2048 >$d/start
     mknod /dev/part$i b $(echo $number | tr : ' ')
 done
+touch /run/of-the-machine
 exec "$@"
 """
 
@@ -59,15 +61,15 @@ def tree(tmp_path):
     return folder
 
 
-def prepare(partitions, *argv, cwd=None):
-    """The command in that view."""
+def prepare(partitions, *argv, cwd=None, before=(), **more):
+    """The command in that view, started by the words in @before."""
     numbers = [os.stat(loop).st_rdev for loop in partitions]
     environment = dict(os.environ, SECTORS=str((64 << 20) // 512),
                        NUMBERS=" ".join(f"{os.major(n)}:{os.minor(n)}" for n in numbers))
-    return subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", VIEW, "sh",
+    return subprocess.run([*before, "unshare", "--mount", "--propagation", "private", "sh", "-c", VIEW, "sh",
                            str(RECOUNT), "prepare", *map(str, argv)], env=environment, text=True,
                           capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=120,
-                          cwd=cwd)
+                          cwd=cwd, **more)
 
 
 def on(partition, command):
@@ -171,6 +173,143 @@ def test_config_through_a_link_stays_in_the_tree(partitions, tree):
     assert victim.read_text() == "untouched\n" and victim.stat().st_uid == os.geteuid()
 
 
+def test_config_through_a_link_to_a_folder_fills_nothing(partitions, tree):
+    (tree / ".config").unlink()
+    victim = tree.parent / "victim"
+    victim.mkdir()
+    (tree / ".config").symlink_to(victim)
+    with open(tree / "Makefile", "a", encoding="ascii") as f:
+        f.write("\nolddefconfig:\n\techo completed >>.config\n")
+    mine = tree.parent / "mine.config"
+    mine.write_text("mine\n")
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--config", mine)
+    assert result.returncode == DONE, result.stderr
+    assert on(partitions[1], "cat tiny-1.0/.config") == "mine\ncompleted\n"
+    assert not list(victim.iterdir())
+
+
+# What a command of the tree can see of itself.
+CONFESS = r"""
+confess = { id; grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)' /proc/self/status; \
+	sed 's/^ */net /' /proc/net/dev; ls -A /run | sed 's/^/run /'; ls -A /tmp | sed 's/^/tmp /'; \
+	for fd in /proc/self/fd/*; do echo "fd $$fd $$(readlink $$fd)"; done; \
+	sed 's/^/key /' /proc/keys; tty || true; } >facts-$(subst .,-,$@) 2>&1
+"""
+
+
+def confessing(tree):
+    """The tree, each target of which writes what it sees to facts-TARGET (no object file by its name)."""
+    makefile = (tree / "Makefile").read_text(encoding="ascii")
+    makefile = makefile.replace("tiny.a: $(objects)\n", "tiny.a: $(objects)\n\t$(confess)\n")
+    makefile = makefile.replace("clean:\n", "clean:\n\t$(confess)\n")
+    (tree / "Makefile").write_text(CONFESS + makefile + "\ntinyconfig:\n\t$(confess)\n\t>.config\n",
+                                   encoding="ascii")
+
+
+@pytest.mark.parametrize("kind", ["tiny-a", "clean", "tinyconfig"])
+def test_nothing_of_the_tree_has_a_privilege(partitions, tree, kind):
+    """The build, its clean and its configuration: the user, capabilities, the network, what is
+    open, and who listens."""
+    confessing(tree)
+    secret = tree.parent / "secret"
+    secret.write_text("root's\n")
+    hint = pathlib.Path("/tmp") / f"recount-test-{os.getpid()}"
+    hint.touch()
+    with open(secret, encoding="ascii") as kept:
+        os.set_inheritable(kept.fileno(), True)
+        result = prepare(partitions, "--tree", tree, "--target", "all", "--config", "tinyconfig",
+                         pass_fds=[kept.fileno()], start_new_session=True)
+    hint.unlink()
+    assert result.returncode == DONE, result.stderr
+    facts = on(partitions[1], f"cat tiny-1.0/facts-{kind}").splitlines()
+    assert any(line.startswith(f"uid={NOBODY}") and "root" not in line for line in facts), facts
+    status = dict(line.split(":", 1) for line in facts if re.match("(Uid|Gid|Groups|Cap|NoNew)", line))
+    assert status["Uid"].split() == status["Gid"].split() == [str(NOBODY)] * 4
+    assert not status["Groups"].split() and status["NoNewPrivs"].strip() == "1"
+    for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(status[name], 16) == 0, name
+    # Of interfaces only the loopback of its own namespace, through which nothing went.
+    counts = [line.split()[1:] for line in facts if line.startswith("net ") and "|" not in line]
+    assert [line[0] for line in counts] == ["lo:"] and set(counts[0][1:]) == {"0"}
+    assert [line for line in facts if line.startswith("run ")] == ["run recount"]
+    assert f"tmp {hint.name}" not in facts
+    open_files = [line.split(" ", 2)[2] for line in facts if line.startswith("fd ")]
+    own = re.compile(r"(/dev/null|pipe:\[\d+\]|/proc/\d+/fd|/run/recount/arena/.*)?$")
+    assert open_files and all(own.match(name) for name in open_files), open_files
+    assert "not a tty" in facts
+
+
+def test_inherited_capabilities_are_dropped(partitions, tree):
+    """Those that are inheritable and ambient would outlive the change of user."""
+    if not shutil.which("setpriv"):
+        pytest.skip("needs setpriv")
+    confessing(tree)
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--config", "tinyconfig",
+                     before=["setpriv", "--inh-caps", "+net_admin,+sys_admin",
+                             "--ambient-caps", "+net_admin,+sys_admin",
+                             "--securebits", "+no_setuid_fixup"])
+    assert result.returncode == DONE, result.stderr
+    facts = on(partitions[1], "cat tiny-1.0/facts-tiny-a").splitlines()
+    caps = {line.split(":")[0]: int(line.split(":")[1], 16) for line in facts
+            if re.match("Cap(Inh|Prm|Eff|Amb)", line)}
+    assert len(caps) == 4 and not any(caps.values()), caps
+
+
+# keyctl(KEYCTL_JOIN_SESSION_KEYRING, "recount-test")
+KEYRING = r"""
+import ctypes, os, sys
+if ctypes.CDLL(None, use_errno=True).syscall(250, 1, b"recount-test") < 0:
+    os._exit(77)
+print(open("/proc/keys").read(), file=sys.stderr)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number is that of x86-64")
+def test_session_keys_stay_behind(partitions, tree):
+    """Whoever has a session's keyring may use its keys, whatever the user."""
+    confessing(tree)
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--config", "tinyconfig",
+                     before=[sys.executable, "-c", KEYRING])
+    if result.returncode == 77:
+        pytest.skip("no keyrings here")
+    assert result.returncode == DONE, result.stderr
+    assert "recount-test" in result.stderr
+    assert "recount-test" not in on(partitions[1], "cat tiny-1.0/facts-tiny-a")
+
+
+# A kernel without network namespaces, for whom it starts: unshare(CLONE_NEWNET) is EINVAL.
+NO_NAMESPACES = r"""
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 3, 272), (0x20, 0, 0, 16), (0x45, 0, 1, 0x40000000),
+        (0x06, 0, 0, 0x00050016), (0x06, 0, 0, 0x7fff0000)]
+rules = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
+filter = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(rules)))
+assert ctypes.CDLL(None, use_errno=True).prctl(22, 2, filter, 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def without_namespaces(*before):
+    """Words that start the rest of a command so."""
+    return [*before, sys.executable, "-c", NO_NAMESPACES]
+
+
+def is_connected():
+    """Is an interface up beside the loopback?"""
+    flags = [int(path.read_text(), 16) for path in pathlib.Path("/sys/class/net").glob("*/flags")]
+    return any(flag & 1 and not flag & 8 for flag in flags)
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter knows x86-64's numbers only")
+def test_kernel_without_network_namespaces(partitions, tree):
+    """A build does not start where it would have the network."""
+    if not is_connected():
+        pytest.skip("needs a network interface that is up")
+    result = prepare(partitions, "--tree", tree, "--target", "all", before=without_namespaces())
+    refused(result, partitions, "cannot run make", "Network is unreachable")
+
+
 def test_folder_behind_a_link_is_copied(partitions, tree):
     link = tree.parent / "link"
     link.symlink_to(tree)
@@ -234,6 +373,14 @@ def test_tree_without_config(partitions, tree):
 def test_no_such_tree(partitions, tree):
     refused(prepare(partitions, "--tree", tree.parent / "none"), partitions,
             "none", "neither a folder or archive")
+
+
+def test_archive_with_a_colon_is_no_other_machines(partitions, tree):
+    archive = tree.parent / "host:source.tar.gz"
+    run("tar", "-C", tree.parent, "--force-local", "-czf", archive, "tiny-1.0")
+    result = prepare(partitions, "--tree", "host:source.tar.gz", "--target", "all", cwd=tree.parent)
+    assert result.returncode == DONE, result.stderr
+    assert manifest(partitions)["workload"]["dir"] == "host:source"
 
 
 def test_damaged_archive_leaves_no_tree(partitions, tree):
