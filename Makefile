@@ -30,7 +30,8 @@ SOURCES := $(wildcard results/*.c initramfs/*.c grub/*.c runner/*.c)
 MAINS := runner/init.c runner/recount.c
 LIB_OBJECTS := $(patsubst %.c,$(B)/%.o,$(filter-out $(MAINS),$(SOURCES)))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
-C_FILES := $(wildcard results/*.[ch] initramfs/*.[ch] grub/*.[ch] runner/*.[ch] tests/unit/*.[ch])
+C_FILES := $(wildcard results/*.[ch] initramfs/*.[ch] grub/*.[ch] runner/*.[ch] tests/unit/*.[ch] \
+	tests/fuzz/*.[ch])
 
 SANFLAGS := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all)
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -45,7 +46,7 @@ INIT_LIBS := $(STATIC)/libkmod.a $(STATIC)/libcjson.a -lblkid -lmd -llzma -lzstd
 LIBS := $(STATIC)/libcjson.a -lgsl -lgslcblas -larchive -lblkid -lmd -lm
 TEST_LIBS := $(STATIC)/libkmod.a $(LIBS) -llzma -lzstd -lz -lcmocka
 
-.PHONY: all deps check check-run check-unit check-all demo lint layers update-golden install \
+.PHONY: all deps check check-run check-unit check-all demo fuzz lint layers update-golden install \
 	uninstall clean
 all: $(B)/recount $(B)/recount-init
 
@@ -137,6 +138,48 @@ demo: deps
 	@$(MAKE) --no-print-directory all
 	$(PYTHON) tests/vm/demo.py $(if $(WORKLOAD),--workload $(WORKLOAD))
 
+# Each target for T seconds, then the share of its parser's lines that its corpus reaches; does its
+# own set-up.
+FUZZ_PACKAGES := clang llvm libclang-rt-dev python3
+FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
+FUZZ_FLAGS := -O1 -g -fno-omit-frame-pointer
+FUZZ_FLAGS_san := $(FUZZ_FLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_FLAGS_cov := $(FUZZ_FLAGS) -fprofile-instr-generate -fcoverage-mapping
+FUZZ_COMPILE = clang -std=gnu11 $(WARNINGS) $(DEFINES) $(CPPFLAGS) -I. -isystem $(STATIC)/include
+F := build/fuzz
+T ?= 60
+
+fuzz:
+	@sh tests/deps.sh $(BUILD_PACKAGES) $(FUZZ_PACKAGES)
+	@sh initramfs/static-libs.sh $(STATIC)
+	@$(MAKE) --no-print-directory $(addprefix $(F)/,$(FUZZ_TARGETS)) \
+		$(addprefix $(F)/cov/,$(FUZZ_TARGETS))
+	$(PYTHON) tests/fuzz/run.py $(F) $(T) $(ONLY)
+
+$(F)/san/%.o: %.c | build/.headers
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)
+	$(Q)$(FUZZ_COMPILE) $(FUZZ_FLAGS_san) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(F)/cov/%.o: %.c | build/.headers
+	@mkdir -p $(@D)
+	$(call say,COV,$<)
+	$(Q)$(FUZZ_COMPILE) $(FUZZ_FLAGS_cov) -MMD -MP -c -o $@ $<
+
+$(F)/%/librecount.a:
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcsD $@ $^
+$(F)/san/librecount.a: $(patsubst $(B)/%,$(F)/san/%,$(LIB_OBJECTS))
+$(F)/cov/librecount.a: $(patsubst $(B)/%,$(F)/cov/%,$(LIB_OBJECTS))
+
+$(addprefix $(F)/,$(FUZZ_TARGETS)): $(F)/%: $(F)/san/tests/fuzz/%.o $(F)/san/librecount.a
+	$(call say,LINK,$@)
+	$(Q)clang $(FUZZ_FLAGS_san) -fsanitize=fuzzer -o $@ $^ $(STATIC)/libkmod.a $(LIBS) -llzma -lzstd -lz
+
+$(addprefix $(F)/cov/,$(FUZZ_TARGETS)): $(F)/cov/%: $(F)/cov/tests/fuzz/%.o $(F)/cov/librecount.a
+	$(call say,LINK,$@)
+	$(Q)clang $(FUZZ_FLAGS_cov) -fsanitize=fuzzer -o $@ $^ $(STATIC)/libkmod.a $(LIBS) -llzma -lzstd -lz
+
 update-golden: $(UNIT_TESTS)
 	UPDATE_GOLDEN=1 $(MAKE) check-unit
 
@@ -156,4 +199,5 @@ lint: build/.headers
 		$(DEFINES) -fno-caret-diagnostics -I. -isystem $(STATIC)/include
 	shellcheck tests/*.sh initramfs/*.sh .ci/run
 
--include $(LIB_OBJECTS:.o=.d) $(patsubst %.c,$(B)/%.d,$(MAINS)) $(UNIT_TESTS:=.d)
+-include $(LIB_OBJECTS:.o=.d) $(patsubst %.c,$(B)/%.d,$(MAINS)) $(UNIT_TESTS:=.d) \
+	$(wildcard $(F)/san/*/*.d $(F)/cov/*/*.d $(F)/*/tests/fuzz/*.d)
