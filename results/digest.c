@@ -161,21 +161,52 @@ static int open_folder(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-int digest_product(const char *path, char hex[PLAN_SHA256])
+/* The folder that holds @path below @tree, no link on the way, and the last name in @path. */
+static int open_parent(const char *tree, const char *path, const char **name)
+{
+	_cleanup_close_ int dir = open_folder(tree);
+	const char *slash;
+
+	while (dir >= 0 && (slash = strchr(path, '/'))) {
+		_cleanup_free_ char *part = strndup(path, (size_t)(slash - path));
+		int next;
+
+		if (!part)
+			return -ENOMEM;
+		next = openat(dir, *part ? part : ".",
+			      O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return -errno;
+		close(dir);
+		dir = next;
+		path = slash + 1;
+	}
+	*name = *path ? path : ".";
+	return TAKE_FD(dir);
+}
+
+int digest_product(const char *tree, const char *product, char hex[PLAN_SHA256])
 {
 	_cleanup_(cleanup_list) struct list l = {0};
-	_cleanup_close_ int dir = -1;
+	_cleanup_close_ int parent = -1, dir = -1;
+	_cleanup_free_ char *path = NULL;
+	const char *name = product;
 	char sum[PLAN_SHA256];
 	SHA2_CTX ctx;
 	size_t i;
 	int err;
 
-	dir = open_folder(path);
-	/* With O_NOFOLLOW a link is "not a directory" too: digest_file() tells it from a file. */
-	if (dir == -ENOTDIR)
-		return digest_file(path, hex);
+	parent = open_parent(tree, product, &name);
+	if (parent < 0)
+		return parent;
+	dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* With O_NOFOLLOW a link is "not a directory" too: digest_at() tells it from a file. */
 	if (dir < 0)
-		return dir;
+		return errno == ENOTDIR ? digest_at(parent, name, hex) : -errno;
+	if (asprintf(&path, "%s/%s", tree, product) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
 	err = list_folder(path, is_object, &l);
 	if (err)
 		return err;

@@ -14,11 +14,12 @@ void digest_bytes(const void *buf, size_t len, char hex[PLAN_SHA256]);
 int digest_file(const char *path, char hex[PLAN_SHA256]) _must_check_;
 
 /*
- * The hash of what a build made: of the file @path; or, when @path is a folder, of the sorted
- * list "NAME\0HASH\n" of the object files (*.o, *.a, *.ko, *.so) below it. -ENOENT when there is
- * no such file or no object file. Never follows links.
+ * The hash of what a build made in @tree: of the file @product; or, when @product is a folder, of
+ * the sorted list "NAME\0HASH\n" of the object files (*.o, *.a, *.ko, *.so) below it. -ENOENT when
+ * there is no such file or no object file. Never follows links, not on the way to the product
+ * either: -ENOTDIR, -ELOOP. A tree could lead root to any file with one.
  */
-int digest_product(const char *path, char hex[PLAN_SHA256]) _must_check_;
+int digest_product(const char *tree, const char *product, char hex[PLAN_SHA256]) _must_check_;
 
 /*
  * The hash of a tree: sorted list "TYPE MODE NAME\0CONTENT\n" of everything below @path. TYPE is f,

@@ -262,35 +262,37 @@ static const char *shown_product(const struct job *j)
 static int hash_product(const struct job *j, char hex[PLAN_SHA256])
 {
 	const char *product = j->p->workload.product;
-	char path[PATH_MAX * 2];
-	int r;
+	int r = digest_product(j->dir, product, hex);
 
-	snprintf(path, sizeof(path), "%s/%s", j->dir, product);
-	r = digest_product(path, hex);
+	if (r == -ENOTDIR || r == -ELOOP) {
+		log_info("refused: %s leads through a link, or a file; --product names the file "
+			 "itself",
+			 product);
+		return -EINVAL;
+	}
 	if (r == -ENOENT) {
 		log_info("refused: the build left no %s%s; --product names what it makes",
 			 strcmp(product, ".") ? product : "object files in the tree",
 			 strcmp(product, ".") ? " (or no object files in it)" : "");
 		return -EINVAL;
 	}
-	return r < 0 ? log_errno(r, "hash %s", path) : 0;
+	return r < 0 ? log_errno(r, "hash %s/%s", j->dir, product) : 0;
 }
 
 /* A clean that leaves the product as it is would let every trial time a build of nothing. */
 static int check_clean(const struct job *j, const char *built)
 {
-	char path[PATH_MAX * 2], hex[PLAN_SHA256];
-	int r;
+	char hex[PLAN_SHA256];
+	int r = digest_product(j->dir, j->p->workload.product, hex);
 
-	snprintf(path, sizeof(path), "%s/%s", j->dir, j->p->workload.product);
-	r = digest_product(path, hex);
 	if (r == 0 && strcmp(hex, built) == 0) {
 		log_info("refused: %s of %s is still there after its clean, so that nothing would "
 			 "be built; mend the clean target",
 			 shown_product(j), j->p->workload.dir);
 		return -EINVAL;
 	}
-	return r < 0 && r != -ENOENT ? log_errno(r, "hash %s", path) : 0;
+	return r < 0 && r != -ENOENT ? log_errno(r, "hash %s/%s", j->dir, j->p->workload.product)
+				     : 0;
 }
 
 /* The first build also makes what `make clean` keeps; so the second is the one to time, and the

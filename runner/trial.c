@@ -353,14 +353,14 @@ static void product_check(const struct run *run, struct trial_record *out)
 	char path[PATH_MAX * 2];
 	int r;
 
-	if (snprintf(path, sizeof(path), "%s%s/%s", run->place->root_dir, run->dir,
-		     run->workload->product) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s%s", run->place->root_dir, run->dir) >=
+	    (int)sizeof(path))
 		return;
 	run->place->busy(run->place->arg, WATCH_WRITEBACK_MS);
-	r = digest_product(path, out->product_sha256);
+	r = digest_product(path, run->workload->product, out->product_sha256);
 	run->place->alive(run->place->arg);
 	if (r < 0)
-		log_errno(r, "hash the product %s", path);
+		log_errno(r, "hash the product %s/%s", path, run->workload->product);
 	if (r < 0 || strcmp(out->product_sha256, run->workload->product_sha256) != 0)
 		trial_record_void(out, "product-differs");
 }

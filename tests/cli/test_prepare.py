@@ -543,6 +543,16 @@ def test_product_that_is_not_made(partitions, tree):
             partitions, "the build left no vmlinux", "--product")
 
 
+def test_product_behind_a_link(partitions, tree):
+    """Root reads it: the tree must not choose what else that is."""
+    secret = tree.parent / "outside/secret"
+    secret.parent.mkdir()
+    secret.write_text("root's\n")
+    (tree / "out").symlink_to(secret.parent)
+    refused(prepare(partitions, "--tree", tree, "--target", "all", "--product", "out/secret"),
+            partitions, "out/secret leads through a link")
+
+
 def test_while_a_campaign_is_active(partitions, tree):
     active = tree.parent / "active"
     active.write_text("2026-11-30-a\n")

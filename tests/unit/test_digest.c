@@ -95,8 +95,8 @@ static void what_is_no_file_is_refused(void **state)
 	assert_int_equal(digest_file(at("link"), hex), -ELOOP);
 	assert_int_equal(digest_file(at("pipe"), hex), -EINVAL);
 	assert_int_equal(digest_file(folder, hex), -EINVAL);
-	assert_int_equal(digest_product(at("none"), hex), -ENOENT);
-	assert_int_equal(digest_product(at("link"), hex), -ELOOP);
+	assert_int_equal(digest_product(folder, "none", hex), -ENOENT);
+	assert_int_equal(digest_product(folder, "link", hex), -ELOOP);
 	assert_int_equal(digest_tree(at("f"), hex), -ENOTDIR);
 	assert_string_equal(hex, "before");
 }
@@ -120,15 +120,42 @@ static void a_products_hash_is_that_of_its_sorted_objects(void **state)
 	put_folder("dir.o");
 	assert_int_equal(symlink("b.o", at("link.o")), 0);
 	digest_bytes(list, sizeof(list) - 1, want);
-	assert_int_equal(digest_product(folder, hex), 0);
+	assert_int_equal(digest_product(folder, ".", hex), 0);
 	assert_string_equal(hex, want);
-	assert_int_equal(digest_product(at("b.o"), hex), 0);
+	assert_int_equal(digest_product(folder, "b.o", hex), 0);
 	assert_string_equal(hex, SHA_ABC);
-	assert_int_equal(digest_product(at("dir.o"), hex), -ENOENT);
+	assert_int_equal(digest_product(folder, "dir.o", hex), -ENOENT);
 	/* A slash at the end, as in "init/", changes nothing. */
-	snprintf(path, sizeof(path), "%s/", folder);
-	assert_int_equal(digest_product(path, hex), 0);
+	assert_int_equal(digest_product(folder, "./", hex), 0);
 	assert_string_equal(hex, want);
+	assert_int_equal(digest_product(folder, "a//x.ko", hex), 0);
+	assert_string_equal(hex, SHA_EMPTY);
+}
+
+static void a_product_behind_a_link_is_refused(void **state)
+{
+	char outside[SAMPLE_FOLDER], hex[PLAN_SHA256] = "before", secret[64];
+	int fd;
+
+	(void)state;
+	sample_folder(outside);
+	snprintf(secret, sizeof(secret), "%s/secret.o", outside);
+	fd = open(secret, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	put_folder("a");
+	assert_int_equal(symlink(outside, at("out")), 0);
+	assert_int_equal(symlink(outside, at("a/out")), 0);
+	assert_int_equal(symlink(secret, at("secret.o")), 0);
+	assert_int_equal(digest_product(folder, "out", hex), -ELOOP);
+	assert_int_equal(digest_product(folder, "out/", hex), -ENOTDIR);
+	assert_int_equal(digest_product(folder, "out/secret.o", hex), -ENOTDIR);
+	assert_int_equal(digest_product(folder, "a/out/secret.o", hex), -ENOTDIR);
+	assert_int_equal(digest_product(folder, "a/out/.", hex), -ENOTDIR);
+	assert_int_equal(digest_product(folder, "secret.o", hex), -ELOOP);
+	assert_int_equal(digest_product(folder, "none/secret.o", hex), -ENOENT);
+	assert_string_equal(hex, "before");
+	sample_folder_remove(outside);
 }
 
 static void a_trees_hash_tells_every_change(void **state)
@@ -166,6 +193,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_no_file_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_products_hash_is_that_of_its_sorted_objects,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_product_behind_a_link_is_refused, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_trees_hash_tells_every_change, setup, teardown),
 	};
 
