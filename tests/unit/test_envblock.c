@@ -420,6 +420,23 @@ static void comment_to_the_end_is_no_fill(void **state)
 	assert_memory_equal(block.bytes, other.bytes, 1024);
 }
 
+/* A repair that leaves no fill, but a comment that looks like it. */
+static void repaired_block_ends_in_no_false_fill(void **state)
+{
+	const char *why = NULL;
+
+	(void)state;
+	make(SIG "a=1\n", '#', 512);
+	bytes[511] = '\n';
+	memcpy(bytes + 512, "no end", 6);
+	assert_int_equal(decode(518, &why), 1);
+	assert_int_equal(block.len, 512);
+	other = block;
+	assert_int_equal(envblock_decode(other.bytes, other.len, &block, NULL), 0);
+	assert_memory_equal(block.bytes, other.bytes, 512);
+	expect_bytes(SIG "a=1\n", 512);
+}
+
 static void errors_of_files(void **state)
 {
 	(void)state;
@@ -472,6 +489,7 @@ int main(void)
 		cmocka_unit_test(lines_that_grub_cannot_see),
 		cmocka_unit_test(repair_is_final),
 		cmocka_unit_test(comment_to_the_end_is_no_fill),
+		cmocka_unit_test(repaired_block_ends_in_no_false_fill),
 		cmocka_unit_test(errors_of_files),
 	};
 
