@@ -161,7 +161,8 @@ int envblock_decode(const void *buf, size_t len, struct envblock *b, const char 
 	b->len = len;
 	if (*why && len % ENVBLOCK_MIN)
 		b->len = out <= len - len % ENVBLOCK_MIN ? len - len % ENVBLOCK_MIN : len;
-	/* A comment of nothing but '#' that ends with the block would be taken for a spoilt fill. */
+	/* A comment of nothing but '#' that ends with the block would be taken for a spoilt fill.
+	 */
 	last = last_line(b->bytes, out);
 	if (*why && out == b->len && strspn(b->bytes + last, "#") == out - 1 - last)
 		out = last;

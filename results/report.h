@@ -10,10 +10,10 @@
 /*
  * Text, at most 80 columns: per workload, jobs and load one table with contest's columns (Kernel,
  * [runs], time, CPU%, load per second, LCPU%, Ratio to @baseline), under each its void and failed
- * trials with their causes, never hidden; then the counts and the attempts that failed. The canary's trials are in no
- * table. Time is the median. Ratio is the geometric mean of t(entry) / t(baseline) over the rounds
- * that have both (the datum is ln time, as in later statistics); Load ratio is the same of the
- * load's rate.
+ * trials with their causes, never hidden; then the counts and the attempts that failed. The
+ * canary's trials are in no table. Time is the median. Ratio is the geometric mean of t(entry) /
+ * t(baseline) over the rounds that have both (the datum is ln time, as in later statistics); Load
+ * ratio is the same of the load's rate.
  * @baseline is a label, or NULL for the plan's.
  * -ENOENT when no entry has that label. A campaign without records gives tables that say so.
  */
