@@ -5,6 +5,7 @@ parser's lines its corpus reaches.
 
 usage: run.py BUILD SECONDS [TARGET…]
 
+With 0 seconds only the seeds and what was found before are run, which takes as long as it takes.
 BUILD/TARGET is the target with sanitizers, BUILD/cov/TARGET the same for coverage. Inputs that reach
 something new stay in BUILD/corpus/TARGET, so that the next run goes on from there; an input that
 breaks a property goes to BUILD/found. Exit 1 when there is one, or when less than MIN_PERCENT of the
@@ -45,7 +46,7 @@ def fuzz(build, target, seconds, tmp):
     corpus, found = build / "corpus" / target, build / "found"
     corpus.mkdir(parents=True, exist_ok=True)
     found.mkdir(exist_ok=True)
-    argv = [build / target, f"-max_total_time={seconds}", f"-rss_limit_mb={MEMORY_MB}",
+    argv = [build / target, f"-max_total_time={seconds}" if seconds else "-runs=0", f"-rss_limit_mb={MEMORY_MB}",
             f"-timeout={INPUT_SECONDS}", "-print_final_stats=1", f"-artifact_prefix={found}/{target}-"]
     words = build / "seeds" / f"{target}.dict"
     if words.exists():
