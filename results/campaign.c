@@ -24,6 +24,17 @@ static int is_open(const struct attempt_state *a)
 	return a->exists && !a->done && !a->failed;
 }
 
+/* The attempts that count against the plan's retries: what a person held has cost nobody a try. */
+static unsigned used_attempts(const struct boot_state *b)
+{
+	unsigned i, held = 0;
+
+	for (i = 0; i < b->n_attempts; i++)
+		held += b->attempts[i].failed && !strcmp(b->attempts[i].failure.reason, "held");
+	/* A number that no file can have is never armed. */
+	return b->n_attempts < RECORD_ATTEMPT_MAX ? b->n_attempts - held : b->n_attempts;
+}
+
 static int has_open(const struct boot_state *b)
 {
 	unsigned i;
@@ -56,7 +67,7 @@ int campaign_cell_finished(const struct campaign *c, unsigned boot, unsigned tri
 		return 0;
 	if (campaign_cell_record(c, boot, trial))
 		return 1;
-	return c->boots[boot].n_attempts >= c->plan->retries && !has_open(&c->boots[boot]);
+	return used_attempts(&c->boots[boot]) >= c->plan->retries && !has_open(&c->boots[boot]);
 }
 
 /* Something to do and an attempt left to do it in. */
@@ -64,7 +75,7 @@ static int is_wanted(const struct campaign *c, unsigned boot)
 {
 	unsigned trial;
 
-	if (c->boots[boot].n_attempts >= c->plan->retries)
+	if (used_attempts(&c->boots[boot]) >= c->plan->retries)
 		return 0;
 	for (trial = 1; trial <= c->plan->boots[boot].n_trials; trial++)
 		if (!campaign_cell_record(c, boot, trial))
@@ -184,7 +195,7 @@ enum campaign_next campaign_next(const struct campaign *c, unsigned *boot, unsig
 
 	if (canary_passed(c))
 		chosen = choose(c);
-	else if (c->boots[0].n_attempts >= c->plan->retries)
+	else if (used_attempts(&c->boots[0]) >= c->plan->retries)
 		return CAMPAIGN_CANARY_BAD;
 	if (chosen < 0)
 		return CAMPAIGN_COMPLETE;
@@ -212,7 +223,7 @@ static void count_boot(const struct campaign *c, unsigned boot, struct campaign_
 	n->boots_finished += finished == c->plan->boots[boot].n_trials;
 	for (i = 0; i < b->n_attempts; i++)
 		done |= b->attempts[i].done;
-	n->boots_failed += b->n_attempts >= c->plan->retries && !has_open(b) && !done;
+	n->boots_failed += used_attempts(b) >= c->plan->retries && !has_open(b) && !done;
 	for (i = 0; i < b->n_records; i++) {
 		n->records_void += b->records[i].status == TRIAL_VOID;
 		n->records_failed += b->records[i].status == TRIAL_FAILED ||

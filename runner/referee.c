@@ -137,6 +137,9 @@ static int person_came(const struct campaign *c, const struct referee_now *now)
 	if (now->asked || !referee_last_armed(c, &boot, &attempt, &armed_s))
 		return 0;
 	s = attempt_of(c, boot, attempt);
+	/* With the key h a person has asked for this machine. */
+	if (s->failed && !strcmp(s->failure.reason, "held"))
+		return 1;
 	if (!s->failed || strcmp(s->failure.reason, "not-reached") != 0)
 		return 0;
 	if (armed_s < now->rearmed_s)

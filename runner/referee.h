@@ -43,7 +43,8 @@ struct referee_finding referee_judge(const struct campaign *c, const struct ones
 
 enum referee_step {
 	REFEREE_ARM,	    /* arm *boot, *attempt */
-	REFEREE_WAIT,	    /* an attempt ended long ago: a person pressed the button; ask them */
+	REFEREE_WAIT,	    /* an attempt ended long ago: a person pressed the button; or one held
+			     * the last boot: ask them */
 	REFEREE_COMPLETE,   /* nothing is left: write the report */
 	REFEREE_LIMIT,	    /* too many boots: the same, and say so */
 	REFEREE_CANARY_BAD, /* the trial boot did not come home: the same, and say so */

@@ -364,6 +364,34 @@ static void a_panicking_entry_keeps_its_place(void **state)
 	next_is(4, 1);
 }
 
+static void an_attempt_that_a_person_held_costs_no_try(void **state)
+{
+	struct campaign_counts n;
+
+	(void)state;
+	/* The canary too, and as often as they like. */
+	for (unsigned attempt = 1; attempt <= 3; attempt++) {
+		next_is(0, attempt);
+		put_armed(0, attempt);
+		put_failed(0, attempt, "held");
+	}
+	next_is(0, 4);
+	put_boot(0, 4, TRIAL_DISCARDED, TRIAL_DISCARDED);
+	put_armed(1, 1);
+	put_failed(1, 1, "held");
+	put_armed(1, 2);
+	put_failed(1, 2, "panic");
+	next_is(1, 3);
+	load();
+	assert_int_equal(campaign_cell_finished(c, 1, 1), 0);
+	campaign_count(c, &n);
+	assert_int_equal(n.boots_failed, 0);
+	put_armed(1, 3);
+	put_failed(1, 3, "panic");
+	next_is(2, 1);
+	assert_int_equal(campaign_cell_finished(c, 1, 1), 1);
+}
+
 static void attempts_in_all_are_limited(void **state)
 {
 	(void)state;
@@ -518,6 +546,7 @@ int main(void)
 		TEST(an_entry_that_hangs_comes_last),
 		TEST(boots_of_a_hanging_entry_wait_for_later_rounds),
 		TEST(a_panicking_entry_keeps_its_place),
+		TEST(an_attempt_that_a_person_held_costs_no_try),
 		TEST(attempts_in_all_are_limited),
 		TEST(damaged_files_are_skipped_and_named),
 		TEST(a_damaged_attempt_is_used_and_open),

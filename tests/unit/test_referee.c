@@ -332,6 +332,26 @@ static void person_at_the_button_is_asked(void **state)
 	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_ARM);
 }
 
+static void boot_that_a_person_held_waits_for_resume(void **state)
+{
+	struct night *n = *state;
+	struct referee_finding none = {.verdict = REFEREE_NONE};
+	struct referee_now now = {.uname = HOME, .now_s = at(12)};
+	unsigned boot, attempt;
+
+	finish(n, 0, 1);
+	book(arm(n, 1, 10), "held");
+	assert_int_equal(next(n, 11, &boot, &attempt), REFEREE_WAIT);
+	assert_int_equal(next(n, 5000, &boot, &attempt), REFEREE_WAIT);
+	/* whoever says resume loses no attempt */
+	now.asked = 1;
+	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_ARM);
+	assert_int_equal(boot, 1);
+	assert_int_equal(attempt, 2);
+	book(arm(n, 1, 12), "no-answer");
+	assert_armed(n, 14, 1, 3);
+}
+
 static void kernel_that_came_home_by_itself_needs_nobody(void **state)
 {
 	struct night *n = *state;
@@ -402,6 +422,7 @@ int main(void)
 		CASE(case_24_boot_with_an_unknown_token_is_left_alone),
 		CASE(damaged_attempt_file_is_booked_not_armed_again),
 		CASE(person_at_the_button_is_asked),
+		CASE(boot_that_a_person_held_waits_for_resume),
 		CASE(kernel_that_came_home_by_itself_needs_nobody),
 		CASE(everything_done_is_complete),
 		CASE(last_armed_is_the_latest_of_all_boots),
