@@ -243,12 +243,18 @@ static int insert_file(struct loader *l, const char *path, int use_blacklist)
 	return r;
 }
 
-static int lies_below(const char *path, const char *folder)
+/* @folders: NULL for anywhere. */
+static int lies_below(const char *path, const char *const *folders)
 {
-	return !folder || (path && strstr(path, folder));
+	if (!folders)
+		return 1;
+	for (; path && *folders; folders++)
+		if (strstr(path, *folders))
+			return 1;
+	return 0;
 }
 
-static void load_alias_by_bin(struct loader *l, const char *alias, const char *folder)
+static void load_alias_by_bin(struct loader *l, const char *alias, const char *const *folders)
 {
 	struct kmod_list *list = NULL, *entry;
 
@@ -257,21 +263,21 @@ static void load_alias_by_bin(struct loader *l, const char *alias, const char *f
 	kmod_list_foreach(entry, list) {
 		struct kmod_module *mod = kmod_module_get_module(entry);
 
-		if (lies_below(kmod_module_get_path(mod), folder))
+		if (lies_below(kmod_module_get_path(mod), folders))
 			insert_with_deps(l, mod, KMOD_PROBE_APPLY_BLACKLIST);
 		kmod_module_unref(mod);
 	}
 	kmod_module_unref_list(list);
 }
 
-static void load_alias_by_text(struct loader *l, const char *alias, const char *folder)
+static void load_alias_by_text(struct loader *l, const char *alias, const char *const *folders)
 {
 	struct modindex_list list = {0};
-	int wanted = !folder;
+	int wanted = !folders;
 
 	if (modindex_resolve(l->index, alias, &list) == 0) {
 		for (size_t i = 0; i < list.n && !wanted; i++)
-			wanted = lies_below(list.paths[i], folder);
+			wanted = lies_below(list.paths[i], folders);
 		for (size_t i = 0; i < list.n && wanted; i++)
 			insert_file(l, list.paths[i], 1);
 	}
@@ -280,16 +286,19 @@ static void load_alias_by_text(struct loader *l, const char *alias, const char *
 
 static void load_alias(struct loader *l, const char *alias, enum modules_pass pass)
 {
-	const char *folder = NULL;
+	static const char *const drivers[] = {"/drivers/", NULL};
+	/* The last two make the device of Intel's iTCO_wdt. */
+	static const char *const platform[] = {"/drivers/hwmon/", "/drivers/watchdog/",
+					       "/mfd/lpc_ich.", "/i2c-i801.", NULL};
+	const char *const *folders = NULL;
 
 	if (pass == MODULES_PLATFORM)
-		folder = !strncmp(alias, "cpu:", 4) || !strncmp(alias, "acpi:", 5)
-				 ? "/drivers/"
-				 : "/drivers/hwmon/";
+		folders = !strncmp(alias, "cpu:", 4) || !strncmp(alias, "acpi:", 5) ? drivers
+										    : platform;
 	if (l->index)
-		load_alias_by_text(l, alias, folder);
+		load_alias_by_text(l, alias, folders);
 	else
-		load_alias_by_bin(l, alias, folder);
+		load_alias_by_bin(l, alias, folders);
 }
 
 static int load_rounds(struct loader *l, const char *sys, enum modules_pass pass)

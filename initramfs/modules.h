@@ -2,9 +2,9 @@
 /*
  * Kernel modules by modalias through libkmod. recount-init calls it: once from the initrd's own
  * /lib/modules for everything the hardware asks for but network, multimedia, display and wireless,
- * and once from the root's for cpu:, acpi: and hwmon. One module that fails never stops the rest.
- * No process is started: a module that modprobe.d wants to be loaded by a command ("install") is
- * left alone and named in the log.
+ * and once from the root's for cpu:, acpi:, hwmon and watchdogs. One module that fails never stops
+ * the rest. No process is started: a module that modprobe.d wants to be loaded by a command
+ * ("install") is left alone and named in the log.
  */
 #ifndef RECOUNT_INITRAMFS_MODULES_H
 #define RECOUNT_INITRAMFS_MODULES_H
@@ -15,9 +15,10 @@ enum modules_pass {
 	/* Every modalias under /sys, except those of PCI devices of class 02, 03, 04 or 0d and of
 	 * what hangs on them. */
 	MODULES_HARDWARE,
-	/* Of cpu: and acpi: aliases what lies in drivers/, of the rest what lies in
-	 * drivers/hwmon: cpufreq, thermal, fan; not the ciphers and hypervisors that a CPU's
-	 * flags ask for too. The same devices are left out. */
+	/* Of cpu: and acpi: aliases what lies in drivers/, of the rest what lies in drivers/hwmon
+	 * and drivers/watchdog, and what makes a watchdog's device: cpufreq, thermal, fan,
+	 * iTCO_wdt; not the ciphers and hypervisors that a CPU's flags ask for too. The same
+	 * devices are left out. */
 	MODULES_PLATFORM,
 };
 

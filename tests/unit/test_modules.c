@@ -17,10 +17,11 @@
 #include "results/log.h"
 #include "tests/unit/fakeroot.h"
 
-#define MODULES	   "lib/modules/6.1.0-test"
-#define NVME_ALIAS "pci:v00001B36d00000010sv00001AF4sd00001100bc01sc08i02"
-#define NET_ALIAS  "pci:v00001AF4d00001000sv00001AF4sd00000001bc02sc00i00"
-#define CPU_ALIAS  "cpu:type:x86,ven0000fam0006mod0055:feature:,0000,0001,000E,0016"
+#define MODULES	       "lib/modules/6.1.0-test"
+#define NVME_ALIAS     "pci:v00001B36d00000010sv00001AF4sd00001100bc01sc08i02"
+#define WATCHDOG_ALIAS "pci:v00008086d000025ABsv00001AF4sd00001100bc08sc80i00"
+#define NET_ALIAS      "pci:v00001AF4d00001000sv00001AF4sd00000001bc02sc00i00"
+#define CPU_ALIAS      "cpu:type:x86,ven0000fam0006mod0055:feature:,0000,0001,000E,0016"
 
 static int set_up(void **state)
 {
@@ -278,23 +279,27 @@ static struct modules_result load(const char *root, enum modules_pass pass)
 	return result;
 }
 
-/* Three modules that the kernel refuses, for a disk, a processor and a sensor. */
+/* Four modules that the kernel refuses, for a disk, a processor, a sensor and a watchdog. */
 static void add_bad_modules(const char *root)
 {
 	add_modules(root, "modules.dep",
 		    "kernel/drivers/recount_t1.ko:\n"
 		    "kernel/drivers/recount_t2.ko:\n"
-		    "kernel/drivers/hwmon/recount_t3.ko:\n");
+		    "kernel/drivers/hwmon/recount_t3.ko:\n"
+		    "kernel/drivers/watchdog/recount_t4.ko.xz:\n");
 	add_modules(root, "modules.alias",
 		    "alias pci:v*d*sv*sd*bc01sc08i02* recount_t1\n"
 		    "alias cpu:type:x86* recount_t2\n"
-		    "alias platform:sensor recount_t3\n");
+		    "alias platform:sensor recount_t3\n"
+		    "alias pci:v00008086d000025AB* recount_t4\n");
 	add_modules(root, "kernel/drivers/recount_t1.ko", "no module");
 	add_modules(root, "kernel/drivers/recount_t2.ko", "no module");
 	add_modules(root, "kernel/drivers/hwmon/recount_t3.ko", "no module");
+	add_modules(root, "kernel/drivers/watchdog/recount_t4.ko.xz", "no module");
 	add_device(root, "pci0000:00/0000:00:04.0", NVME_ALIAS "\n");
 	add_device(root, "system/cpu", CPU_ALIAS "\n");
 	add_device(root, "platform/sensor", "platform:sensor\n");
+	add_device(root, "pci0000:00/0000:00:05.0", WATCHDOG_ALIAS "\n");
 }
 
 static void module_that_fails_stops_no_other(void **state)
@@ -303,14 +308,14 @@ static void module_that_fails_stops_no_other(void **state)
 
 	add_bad_modules(*state);
 	r = load(*state, MODULES_HARDWARE);
-	assert_int_equal(r.failed, 3);
+	assert_int_equal(r.failed, 4);
 	assert_int_equal(r.text_index, 1);
 }
 
-static void platform_pass_takes_processor_and_sensors_only(void **state)
+static void platform_pass_takes_processor_sensors_and_watchdog_only(void **state)
 {
 	add_bad_modules(*state);
-	assert_int_equal(load(*state, MODULES_PLATFORM).failed, 2);
+	assert_int_equal(load(*state, MODULES_PLATFORM).failed, 3);
 }
 
 static void blacklist_beside_the_modules_is_honoured(void **state)
@@ -320,7 +325,7 @@ static void blacklist_beside_the_modules_is_honoured(void **state)
 
 	add_bad_modules(*state);
 	fakeroot_write(*state, "etc/modprobe.d/no.conf", "blacklist recount-t1\n");
-	assert_int_equal(load(*state, MODULES_HARDWARE).failed, 2);
+	assert_int_equal(load(*state, MODULES_HARDWARE).failed, 3);
 	/* As with modprobe(8), who names a module wants it. */
 	fakeroot_path(dir, *state, MODULES);
 	r = modules_load_name(dir, "recount_t1");
@@ -335,7 +340,7 @@ static void install_commands_are_not_run(void **state)
 	fakeroot_path(mark, *state, "mark");
 	snprintf(line, sizeof(line), "install recount_t1 touch %s\n", mark);
 	fakeroot_write(*state, "etc/modprobe.d/install.conf", line);
-	assert_int_equal(load(*state, MODULES_HARDWARE).failed, 2);
+	assert_int_equal(load(*state, MODULES_HARDWARE).failed, 3);
 	assert_int_equal(access(mark, F_OK), -1);
 }
 
@@ -435,7 +440,7 @@ int main(void)
 		test(every_alias_is_met_once),
 		test(network_display_sound_and_wireless_are_left_out),
 		test(module_that_fails_stops_no_other),
-		test(platform_pass_takes_processor_and_sensors_only),
+		test(platform_pass_takes_processor_sensors_and_watchdog_only),
 		test(blacklist_beside_the_modules_is_honoured),
 		test(install_commands_are_not_run),
 		test(text_indexes_have_a_size),
