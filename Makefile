@@ -42,7 +42,7 @@ COMPILE = $(CC) -std=gnu11 $(WARNINGS) $(CFLAGS) -ffunction-sections -fdata-sect
 LINK = $(COMPILE) $(LDFLAGS) -Wl,--gc-sections
 
 # recount-init is linked statically with exactly these.
-INIT_LIBS := $(STATIC)/libkmod.a $(STATIC)/libcjson.a -lblkid -lmd -llzma -lzstd -lz -lm
+INIT_LIBS := $(STATIC)/libkmod.a $(STATIC)/libcjson.a -lblkid -lmd -llzma -lzstd -lz -lm -pthread
 LIBS := $(STATIC)/libcjson.a -lgsl -lgslcblas -larchive -lblkid -lmd -lm
 TEST_LIBS := $(STATIC)/libkmod.a $(LIBS) -llzma -lzstd -lz -lcmocka
 

@@ -18,7 +18,7 @@ void arm_utc(char text[32])
 	strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 }
 
-static int put_text(struct store *s, const char *path, const char *text)
+int arm_put_text(struct store *s, const char *path, const char *text)
 {
 	int r = store_put(s, path, text, strlen(text));
 
@@ -45,7 +45,7 @@ static int new_attempt(struct store *s, const char *path, const struct plan *pla
 	r = attempt_encode(record, &json);
 	if (r < 0)
 		return log_errno(r, "write down attempt %u at boot %u", attempt, boot);
-	return put_text(s, path, json);
+	return arm_put_text(s, path, json);
 }
 
 static int old_attempt(struct store *s, const char *path, struct attempt_record *record)
@@ -97,6 +97,6 @@ int arm_book_failure(struct store *s, const struct plan *plan, unsigned boot, un
 	store_boot_path(path, plan->id, boot, "failed", attempt, "json");
 	r = failed_encode(&record, &json);
 	if (r == 0)
-		r = put_text(s, path, json);
+		r = arm_put_text(s, path, json);
 	return r == -EEXIST ? 0 : r;
 }

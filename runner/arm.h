@@ -18,6 +18,9 @@ int arm_boot(struct store *s, const char *store_dir, const struct plan *plan,
 	     const char *plan_sha256, unsigned boot, unsigned attempt,
 	     char token[RECORD_TOKEN]) _must_check_;
 
+/* Writes @text as the new file @path on the store. -EEXIST, which is not logged. *Durable.* */
+int arm_put_text(struct store *s, const char *path, const char *text) _must_check_;
+
 /* Books an attempt as failed: failed-N.json with @reason and @evidence (file name or ""). 0 also
  * when it is booked already. Logs failures. */
 int arm_book_failure(struct store *s, const struct plan *plan, unsigned boot, unsigned attempt,

@@ -1,46 +1,53 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * recount-init: PID 1 of a measuring boot. It only supervises: everything that can block is done by
- * a forked worker (worker.c). It never exits, never allocates after start, and its safe end is
- * always a reboot.
+ * a forked worker (worker.c) or one of its own two threads. It never exits, never allocates after
+ * start, and its safe end is always a reboot.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/reboot.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "initramfs/mounts.h"
 #include "results/log.h"
+#include "runner/proc.h"
+#include "runner/thread.h"
 #include "runner/watch.h"
 #include "runner/watchdog.h"
 #include "runner/worker.h"
 
-#define REBOOT_MS	 30000
+#define SYSRQ		 "/proc/sysrq-trigger"
+#define BURY_MS		 30000
+#define LAST_RESORT_S	 (BURY_MS / 1000 + 30)
 #define WATCHDOG_POLL_MS 2000
+#define POLL_MS		 100
 
-static void write_word(const char *path, const char *word)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+struct supervisor {
+	struct watch *watch;
+	pid_t worker;
+	struct watchdog watchdog;
+	sem_t end;    /* posted when the machine is to be rebooted, whatever blocks */
+	int sysrq_fd; /* opened while opening still works; -1: this kernel has none */
+};
 
-	if (fd >= 0 && write(fd, word, strlen(word)) < 0)
-		log_errno(-errno, "write %s to %s", word, path);
-}
+enum fate { FATE_LIVES, FATE_ENDED, FATE_DIED };
 
 /* Messages go to the kernel's log, which also prints them on every console. */
 static void open_log(void)
 {
 	int fd;
 
-	write_word("/proc/sys/kernel/printk_devkmsg", "on");
+	proc_sysctl("kernel.printk_devkmsg", "on");
 	fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
-		fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);
+		fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)
 		log_to(fd);
 }
@@ -58,103 +65,166 @@ static void harden(void)
 		log_errno(-errno, "make PID 1 real-time");
 }
 
-static _Noreturn void reboot_now(void)
+/* An orderly reboot may block behind a device that does not answer, and a fork behind memory that
+ * does not come: this thread needs neither. */
+static void *last_resort(void *arg)
 {
-	/* What reached the store is durable; a sync that blocks must not stop the reboot. */
-	pid_t pid = fork();
-	struct timespec tick = {.tv_nsec = 100000000};
+	struct supervisor *s = arg;
+	struct timespec wait = {.tv_sec = LAST_RESORT_S};
 
-	if (pid == 0) {
-		sync();
-		_exit(0);
+	thread_wait(&s->end);
+	while (nanosleep(&wait, &wait) && errno == EINTR)
+		;
+	for (;;) {
+		if (write(s->sysrq_fd, "b", 1) < 0)
+			reboot(RB_AUTOBOOT);
+		wait.tv_sec = 1;
+		nanosleep(&wait, NULL);
 	}
-	for (int i = 0; pid > 0 && i < 100 && waitpid(pid, NULL, WNOHANG) == 0; i++)
-		nanosleep(&tick, NULL);
+	return NULL;
+}
+
+/* What is on the store is durable already: there is nothing to sync. */
+static _Noreturn void reboot_now(struct supervisor *s)
+{
+	sem_post(&s->end);
 	log_info("rebooting");
-	/* An orderly reboot may block behind a device that does not answer. */
-	if (fork() == 0) {
-		sleep(REBOOT_MS / 1000);
-		write_word("/proc/sysrq-trigger", "b");
-		_exit(0);
-	}
 	reboot(RB_AUTOBOOT);
-	write_word("/proc/sysrq-trigger", "b");
+	if (write(s->sysrq_fd, "b", 1) < 0)
+		log_errno(-errno, "reboot");
 	for (;;)
 		pause();
 }
 
-/* Collects every ended child; 1 when the worker is among them. */
-static int reap(pid_t worker)
+/* Collects every ended child. */
+static enum fate reap(pid_t worker)
 {
-	int status, ended = 0;
+	enum fate fate = FATE_LIVES;
+	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid != worker)
 			continue;
-		ended = 1;
-		if (WIFSIGNALED(status))
+		fate = FATE_ENDED;
+		if (WIFSIGNALED(status)) {
+			fate = FATE_DIED;
 			log_warn("the worker was ended by signal %d", WTERMSIG(status));
-		else if (WEXITSTATUS(status))
+		} else if (WEXITSTATUS(status)) {
 			log_warn("the worker gave up");
+		}
 	}
-	return ended;
+	return fate;
 }
 
-/* Why the machine must not wait any longer for the worker, or NULL. */
+/* Why the machine must not wait any longer for the worker, as in failed-N.json; or NULL. */
 static const char *overdue(const struct watch *watch)
 {
 	int64_t now = spawn_now_ns();
-	int64_t deadline = atomic_load(&watch->deadline_ns);
 	int64_t grace = WATCH_GRACE_MS * INT64_C(1000000);
 
-	if (now - atomic_load(&watch->answered_ns) > WATCH_SILENCE_MS * INT64_C(1000000) + grace)
-		return "the worker does not answer";
-	if (deadline && now > deadline + grace)
-		return "the boot's deadline has passed";
+	if (now - atomic_load(&watch->answered_ns) > WATCH_SILENCE_MS * INT64_C(1000000) + grace) {
+		log_warn("the worker does not answer: rebooting over its head");
+		return "no-answer";
+	}
+	if (now > atomic_load(&watch->deadline_ns) + grace) {
+		log_warn("the deadline has passed: rebooting over the worker's head");
+		return "timeout";
+	}
 	return NULL;
 }
 
-static _Noreturn void supervise(struct watch *watch, pid_t worker)
+/* The worker can no longer write down why this boot ends: a child of ours tries to, for as long as
+ * a healthy machine needs. */
+static _Noreturn void bury(struct supervisor *s, const char *reason)
 {
-	int watchdog = -1, timeout_s = 0, tick_ms = WATCHDOG_POLL_MS;
+	struct timespec tick = {.tv_nsec = POLL_MS * 1000000L};
+	pid_t pid;
+
+	/* From here on the reboot comes, even if this fork never returns. */
+	sem_post(&s->end);
+	pid = fork();
+	if (pid == 0)
+		_exit(worker_bury(s->watch, reason) < 0 ? 1 : 0);
+	for (int i = 0; pid > 0 && i < BURY_MS / POLL_MS && waitpid(pid, NULL, WNOHANG) == 0; i++)
+		nanosleep(&tick, NULL);
+	reboot_now(s);
+}
+
+/* Until the drivers are loaded the watchdog is looked for more often. */
+static int tick_of(struct supervisor *s)
+{
+	int timeout_ms = atomic_load(&s->watchdog.timeout_s) * 1000;
+	int tick_ms = timeout_ms || atomic_load(&s->watch->drivers_loaded) ? WATCH_SLICE_MS
+									   : WATCHDOG_POLL_MS;
+
+	return timeout_ms && timeout_ms / 3 < tick_ms ? timeout_ms / 3 : tick_ms;
+}
+
+static _Noreturn void supervise(struct supervisor *s)
+{
 	struct timespec wait;
 	const char *why;
 	sigset_t chld;
+	int tick_ms;
 
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	for (;;) {
-		if (watchdog < 0) {
-			watchdog = watchdog_open(&timeout_s);
-			if (watchdog >= 0)
-				log_info("watchdog armed, %d s", timeout_s);
-		} else {
-			watchdog_pet(watchdog);
-		}
-		/* Until the drivers are loaded the watchdog is looked for more often. */
-		if (watchdog >= 0 || atomic_load(&watch->drivers_loaded))
-			tick_ms = WATCH_SLICE_MS;
-		if (watchdog >= 0 && timeout_s * 1000 / 3 < tick_ms)
-			tick_ms = timeout_s * 1000 / 3;
+		why = overdue(s->watch);
+		if (why)
+			bury(s, why);
+		watchdog_turn(&s->watchdog);
+		tick_ms = tick_of(s);
 		wait.tv_sec = tick_ms / 1000;
 		wait.tv_nsec = tick_ms % 1000 * 1000000L;
 		sigtimedwait(&chld, NULL, &wait);
-		if (reap(worker))
-			reboot_now();
-		why = overdue(watch);
-		if (why) {
-			log_warn("%s: rebooting over its head", why);
-			reboot_now();
+		switch (reap(s->worker)) {
+		case FATE_LIVES:
+			break;
+		case FATE_ENDED:
+			reboot_now(s);
+		case FATE_DIED:
+			bury(s, "worker-died");
 		}
 	}
 }
 
+/* What every plan says as well; this is for what comes before the plan is read. */
+static void never_stay_dead(void)
+{
+	proc_sysctl("kernel.panic", "10");
+	proc_sysctl("kernel.panic_on_oops", "1");
+}
+
+static void start_worker(struct supervisor *s)
+{
+	s->worker = fork();
+	if (s->worker < 0) {
+		log_errno(-errno, "start the worker");
+		reboot_now(s);
+	}
+	if (s->worker == 0)
+		_exit(worker_run(s->watch) < 0 ? 1 : 0);
+}
+
+static void start_threads(struct supervisor *s)
+{
+	int r;
+
+	s->sysrq_fd = open(SYSRQ, O_WRONLY | O_CLOEXEC);
+	r = thread_start(last_resort, s);
+	if (r < 0)
+		log_errno(r, "start the thread that reboots when nothing else does");
+	r = watchdog_start(&s->watchdog);
+	if (r < 0)
+		log_errno(r, "start the watchdog's thread");
+}
+
 int main(int argc, char **argv)
 {
-	struct watch *watch;
+	struct supervisor s = {.sysrq_fd = -1};
 	sigset_t all;
-	pid_t worker;
 
 	if (getpid() != 1) {
 		if (argc == 2 && !strcmp(argv[1], "--version")) {
@@ -171,20 +241,18 @@ int main(int argc, char **argv)
 	if (mounts_early() < 0)
 		log_warn("going on without all of /proc, /sys, /dev and /run");
 	open_log();
-	watch = mmap(NULL, sizeof(*watch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		     0);
-	if (watch == MAP_FAILED) {
+	never_stay_dead();
+	sem_init(&s.end, 0, 0);
+	s.watch = mmap(NULL, sizeof(*s.watch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	if (s.watch == MAP_FAILED) {
 		log_errno(-errno, "map the watch page");
-		reboot_now();
+		reboot_now(&s);
 	}
-	watch_answer(watch);
-	worker = fork();
-	if (worker < 0) {
-		log_errno(-errno, "start the worker");
-		reboot_now();
-	}
-	if (worker == 0)
-		_exit(worker_run(watch) < 0 ? 1 : 0);
+	watch_step(s.watch, WATCH_BOOT_MS);
+	/* Before there are threads, which a child would not have. */
+	start_worker(&s);
+	start_threads(&s);
 	harden();
-	supervise(watch, worker);
+	supervise(&s);
 }

@@ -337,6 +337,19 @@ int spawn_wait(pid_t pid, int64_t deadline_ns, int slice_ms, void (*alive)(void 
 	return wait_child(pid, deadline_ns, slice_ms, alive, arg, &chld, &caught, status, usage);
 }
 
+int spawn_watched(struct spawn *s, int64_t timeout_ms, int slice_ms, void (*alive)(void *),
+		  void *arg, int *status)
+{
+	int64_t deadline = spawn_now_ns() + timeout_ms * INT64_C(1000000);
+	struct rusage usage;
+	int r = spawn_prepare(s);
+
+	if (r < 0)
+		return r;
+	spawn_go(s);
+	return spawn_wait(s->pid, deadline, slice_ms, alive, arg, status, &usage);
+}
+
 int spawn_run(struct spawn *s, int64_t timeout_ms, int *status, struct rusage *usage)
 {
 	int64_t deadline = spawn_now_ns() + timeout_ms * INT64_C(1000000);

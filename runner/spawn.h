@@ -64,6 +64,11 @@ void spawn_go(struct spawn *s);
 int spawn_wait(pid_t pid, int64_t deadline_ns, int slice_ms, void (*alive)(void *), void *arg,
 	       int *status, struct rusage *usage) _must_check_;
 
+/* Prepare, go and spawn_wait() for at most @timeout_ms. 0 with the *status it ended with, whatever
+ * that is; -ETIMEDOUT: still running, nothing was killed. */
+int spawn_watched(struct spawn *s, int64_t timeout_ms, int slice_ms, void (*alive)(void *),
+		  void *arg, int *status) _must_check_;
+
 /* Prepare, go and wait, then kill what is left of the child's process group. 0 when it exited with
  * 0; -ECHILD with *status otherwise; -ETIMEDOUT. SIGINT, SIGTERM and SIGHUP end the group first
  * and then act on the caller (-EINTR if it survives). */

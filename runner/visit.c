@@ -56,11 +56,9 @@ static int put_text(struct store *s, const struct visit *v, const char *stem, co
 		    const char *text)
 {
 	char path[256];
-	int r;
 
 	store_boot_path(path, v->plan->id, v->boot->boot, stem, v->attempt, ext);
-	r = store_put(s, path, text, strlen(text));
-	return r < 0 ? log_errno(r, "write %s on the store", path) : 0;
+	return arm_put_text(s, path, text);
 }
 
 static int word(const struct visit *v, const char *key, char *value, size_t size)
@@ -173,6 +171,11 @@ static int find_attempt(struct visit *v, const struct campaign *c)
 	return find_canary_bytes(v, c);
 }
 
+int visit_take_over(void)
+{
+	return unmount_dir(STORE_MOUNT);
+}
+
 int visit_identify(struct visit *v)
 {
 	_cleanup_(cleanup_campaign) struct campaign *c = NULL;
@@ -215,8 +218,7 @@ static int put_reached(const struct visit *v, struct store *s)
 		return 0;
 	log_warn("kernel %s or its command line is not that of entry %s", uts.release,
 		 v->entry->label);
-	r = arm_book_failure(s, v->plan, v->boot->boot, v->attempt, "wrong-entry", "");
-	return r < 0 ? r : -EPERM;
+	return -EPERM;
 }
 
 int visit_reached(struct visit *v)
@@ -273,17 +275,6 @@ int visit_put_trial(const struct visit *v, const struct trial_record *record, co
 	return r;
 }
 
-int visit_fail(const struct visit *v, const char *reason)
-{
-	struct store *s;
-	int r = open_store(v, &s);
-
-	if (r < 0)
-		return r;
-	log_warn("boot %u, attempt %u: %s", v->boot->boot, v->attempt, reason);
-	return close_store(s, arm_book_failure(s, v->plan, v->boot->boot, v->attempt, reason, ""));
-}
-
 static int put_dmesg(const struct visit *v, struct store *s)
 {
 	_cleanup_free_ char *buf = malloc(DMESG_BYTES);
@@ -293,6 +284,29 @@ static int put_dmesg(const struct visit *v, struct store *s)
 		return log_errno(-errno, "read the kernel's messages");
 	buf[n] = '\0';
 	return put_text(s, v, "dmesg", "txt", buf);
+}
+
+/* The reason first: it is small, and the store may be full. */
+static int put_failure(const struct visit *v, struct store *s, const char *reason)
+{
+	int r = arm_book_failure(s, v->plan, v->boot->boot, v->attempt, reason, "");
+
+	if (put_dmesg(v, s) < 0)
+		log_warn("going on without the kernel's messages");
+	if (oneshot_disarm(STORE_MOUNT "/grub/grubenv") < 0)
+		log_warn("the one-shot key stays as it is");
+	return r;
+}
+
+int visit_fail(const struct visit *v, const char *reason)
+{
+	struct store *s;
+	int r = open_store(v, &s);
+
+	if (r < 0)
+		return r;
+	log_warn("boot %u, attempt %u: %s", v->boot->boot, v->attempt, reason);
+	return close_store(s, put_failure(v, s, reason));
 }
 
 static int arm_next(const struct visit *v, struct store *s)
@@ -333,9 +347,10 @@ int visit_done(const struct visit *v)
 
 	if (r < 0)
 		return r;
+	/* The messages may be what a full store has no room for. */
+	r = put_done(v, s);
 	if (put_dmesg(v, s) < 0)
 		log_warn("going on without the kernel's messages");
-	r = put_done(v, s);
 	if (r == 0)
 		r = arm_next(v, s);
 	return close_store(s, r);

@@ -35,18 +35,24 @@ int visit_read_cmdline(struct visit *v) _must_check_;
  */
 int visit_identify(struct visit *v) _must_check_;
 
-/* reached-N.json. -EPERM, with the attempt booked as "wrong-entry", when kernel or command line
- * are not the entry's. *Durable.* */
+/* For a process that goes on where another died: unmounts the store if that had it mounted. */
+int visit_take_over(void) _must_check_;
+
+/* reached-N.json. -EPERM when it is written, but kernel or command line are not the entry's.
+ * *Durable.* */
 int visit_reached(struct visit *v) _must_check_;
 
 /* The others of a boot's files; each *durable* when it returns 0. */
 int visit_put_environment(const struct visit *v) _must_check_;
 int visit_put_trial(const struct visit *v, const struct trial_record *r,
 		    const char *errors) _must_check_;
+
+/* Ends the boot without a result: failed-N.json with @reason, dmesg-N.txt, and the one-shot key
+ * cleared. 0 when the first is *durable*. */
 int visit_fail(const struct visit *v, const char *reason) _must_check_;
 
 /*
- * Ends the boot: dmesg-N.txt, done-N.json, then the next boot is armed. After the canary, and when
+ * Ends the boot: done-N.json, dmesg-N.txt, then the next boot is armed. After the canary, and when
  * nothing is left, the one-shot is cleared instead and the machine comes home.
  */
 int visit_done(const struct visit *v) _must_check_;

@@ -12,4 +12,9 @@
  * if nothing was armed it comes home to its own default. */
 int worker_run(struct watch *watch) _must_check_;
 
+/* For the child that PID 1 starts when the worker died or hangs: ends what still runs and books the
+ * attempt as failed with @reason, unless the worker had come to its end. May block anywhere, too.
+ */
+int worker_bury(struct watch *watch, const char *reason) _must_check_;
+
 #endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Loads modules of the running kernel. */
+#include "runner/drivers.h"
+
+#include <errno.h>
+#include <sys/utsname.h>
+
+#include "results/log.h"
+
+#define FOLDER_BYTES 512
+
+static void modules_folder(const char *prefix, char dir[FOLDER_BYTES])
+{
+	struct utsname uts;
+
+	uname(&uts);
+	snprintf(dir, FOLDER_BYTES, "%s/lib/modules/%s", prefix, uts.release);
+}
+
+int drivers_load(struct watch *w, const char *prefix, enum modules_pass pass)
+{
+	struct modules_result result;
+	char dir[FOLDER_BYTES];
+	int r;
+
+	modules_folder(prefix, dir);
+	/* A host adapter may take its time to find its disks. */
+	watch_busy(w, WATCH_WRITEBACK_MS);
+	r = modules_load(dir, "/sys", pass, &result);
+	watch_answer(w);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return log_errno(r, "load modules from %s", dir);
+	log_info("modules from %s: %u loaded, %u failed%s", dir, result.loaded, result.failed,
+		 result.text_index ? " (no .bin index; modules.dep was read)" : "");
+	return 0;
+}
+
+void drivers_filesystem(const char *name)
+{
+	char dir[FOLDER_BYTES];
+
+	modules_folder("", dir);
+	if (modules_load_name(dir, name) < 0)
+		return;
+}
+
+void drivers_watchdog(const char *prefix)
+{
+	char dir[FOLDER_BYTES];
+
+	if (access("/dev/watchdog", F_OK) == 0)
+		return;
+	modules_folder(prefix, dir);
+	if (modules_load_name(dir, "softdog") < 0)
+		log_info("no watchdog: a kernel that dies here stays dead until somebody comes");
+	else
+		log_info("no hardware watchdog was found; softdog stands in for it");
+}
