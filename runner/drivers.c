@@ -3,6 +3,7 @@
 #include "runner/drivers.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/utsname.h>
 
 #include "results/log.h"
@@ -44,6 +45,25 @@ void drivers_filesystem(const char *name)
 	modules_folder("", dir);
 	if (modules_load_name(dir, name) < 0)
 		return;
+}
+
+static void load_evidence(const char *dir, const char *name)
+{
+	int r = modules_load_name(dir, name);
+
+	if (r < 0 && r != -ENOENT)
+		log_warn("a panic here may leave no text");
+}
+
+void drivers_evidence(const char *prefix, const char *cmdline)
+{
+	char dir[FOLDER_BYTES];
+
+	modules_folder(prefix, dir);
+	if (access("/sys/firmware/efi", F_OK) == 0)
+		load_evidence(dir, "efi_pstore");
+	if (strstr(cmdline, "ramoops."))
+		load_evidence(dir, "ramoops");
 }
 
 void drivers_watchdog(const char *prefix)

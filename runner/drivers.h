@@ -15,6 +15,10 @@ int drivers_load(struct watch *w, const char *prefix, enum modules_pass pass) _m
  */
 void drivers_filesystem(const char *name);
 
+/* What keeps the last words of a dying kernel, from @prefix: efi_pstore on an EFI machine, ramoops
+ * where @cmdline gives it a place. Firmware's own (ERST) is always built in. */
+void drivers_evidence(const char *prefix, const char *cmdline);
+
 /* Where no driver has made /dev/watchdog, loads softdog from @prefix: it cannot cure a dead kernel,
  * but it does a PID 1 that no longer runs. */
 void drivers_watchdog(const char *prefix);

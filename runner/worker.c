@@ -120,6 +120,7 @@ static int open_root(struct work *w)
 	bring_up_loopback();
 	if (drivers_load(w->watch, ROOT_DIR, MODULES_PLATFORM) < 0)
 		log_warn("going on without the root's drivers for frequency, heat and watchdog");
+	drivers_evidence(ROOT_DIR, w->visit.cmdline);
 	drivers_watchdog(ROOT_DIR);
 	atomic_store(&w->watch->drivers_loaded, 1);
 	return 0;
@@ -283,6 +284,7 @@ static int prepare_boot(struct work *w)
 	if (r < 0)
 		return r;
 	drivers_filesystem("ext4");
+	drivers_evidence("", w->visit.cmdline);
 	return find_store(w);
 }
 
