@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "grub/bootline.h"
 #include "results/log.h"
 #include "results/plan.h"
 #include "runner/load.h"
@@ -83,6 +84,17 @@ static int parse_seed(struct options *o, char *value)
 	return 0;
 }
 
+static int has_double_dash(const char *cmdline)
+{
+	const char *word;
+	size_t len;
+
+	while (bootline_next(&cmdline, &word, &len))
+		if (len == 2 && !memcmp(word, "--", 2))
+			return 1;
+	return 0;
+}
+
 static int parse_append(struct options *o, char *value)
 {
 	char *equals = strchr(value, '=');
@@ -90,6 +102,13 @@ static int parse_append(struct options *o, char *value)
 	if (!equals || equals == value || !equals[1] || strpbrk(value, "\n\r")) {
 		log_info("--append %s: say LABEL='words for its command line', with the label of a "
 			 "kernel (see recount kernels)",
+			 value);
+		return -EINVAL;
+	}
+	if (has_double_dash(equals + 1)) {
+		log_info("--append %s: a -- would hide recount's own words from the kernel; leave "
+			 "it "
+			 "out",
 			 value);
 		return -EINVAL;
 	}

@@ -71,6 +71,7 @@ def test_help_lists_only_what_the_verb_takes():
     (["start", "--rounds"], ["--rounds: a value is missing"]),
     (["start", "--seed", "9007199254740992"], ["below 2^53"]),
     (["start", "--append", "6.1.0-57"], ["--append", "LABEL='words"]),
+    (["start", "--append", "6.1.0-57=quiet -- --help"], ["--append", "would hide"]),
     (["report", "--format", "yaml"], ["--format yaml", "text or json"]),
     (["check", "word"], ['"word" is one word too many']),
     (["--root", "/nonexistent", "check"], ["--root /nonexistent", "no such folder"]),
