@@ -24,15 +24,28 @@ static int is_open(const struct attempt_state *a)
 	return a->exists && !a->done && !a->failed;
 }
 
-/* The attempts that count against the plan's retries: what a person held has cost nobody a try. */
+/* Reasons that say nothing about the kernel: a person held the boot, or the machine's own system
+ * has to run once before it can be measured (after a power cut, or hibernated). */
+static int is_nobodys_fault(const struct attempt_state *a)
+{
+	static const char *const reasons[] = {"held", "root-dirty", "hibernated"};
+	size_t i;
+
+	for (i = 0; a->failed && i < ARRAY_SIZE(reasons); i++)
+		if (!strcmp(a->failure.reason, reasons[i]))
+			return 1;
+	return 0;
+}
+
+/* The attempts that count against the plan's retries; boots_max counts all. */
 static unsigned used_attempts(const struct boot_state *b)
 {
-	unsigned i, held = 0;
+	unsigned i, spared = 0;
 
 	for (i = 0; i < b->n_attempts; i++)
-		held += b->attempts[i].failed && !strcmp(b->attempts[i].failure.reason, "held");
+		spared += is_nobodys_fault(&b->attempts[i]);
 	/* A number that no file can have is never armed. */
-	return b->n_attempts < RECORD_ATTEMPT_MAX ? b->n_attempts - held : b->n_attempts;
+	return b->n_attempts < RECORD_ATTEMPT_MAX ? b->n_attempts - spared : b->n_attempts;
 }
 
 static int has_open(const struct boot_state *b)

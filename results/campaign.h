@@ -69,8 +69,8 @@ enum campaign_next {
  * that one hanging kernel does not cost the night. A boot with an open attempt is not finished by
  * it, but an open attempt counts as used: settle it first (campaign_open_attempt), else the answer
  * may come too early. Boot 0 comes first, and nothing else comes before it has passed: done, and a
- * discarded record in each cell with the first load of the plan. An attempt that a person "held" is
- * not one of the `retries`. *boot and *attempt are written for
+ * discarded record in each cell with the first load of the plan. An attempt that ended as "held",
+ * "root-dirty" or "hibernated" is nobody's fault and not one of the `retries`. *boot and *attempt are written for
  * CAMPAIGN_BOOT only.
  */
 enum campaign_next campaign_next(const struct campaign *c, unsigned *boot, unsigned *attempt);

@@ -65,6 +65,21 @@ int partition_find(struct watch *w, const char *what, const char *uuid, char pat
 	}
 }
 
+int partitions_hibernated(void)
+{
+	_cleanup_(cleanup_device_list) struct device_list list = {0};
+
+	if (devices_scan("", &list) < 0)
+		return 0;
+	for (size_t i = 0; i < list.n; i++) {
+		if (strcmp(list.devices[i].type, "swsuspend") != 0)
+			continue;
+		log_warn("%s holds a hibernated system", list.devices[i].path);
+		return 1;
+	}
+	return 0;
+}
+
 int partitions_protect(const char *const *writable, size_t n)
 {
 	struct device_list list = {0};

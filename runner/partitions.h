@@ -15,6 +15,9 @@
 int partition_find(struct watch *w, const char *what, const char *uuid, char path[PARTITION_PATH],
 		   dev_t *dev) _must_check_;
 
+/* 1 when a swap partition holds a hibernated system, which still has its file systems open. */
+int partitions_hibernated(void);
+
 /* Nothing of the machine but the @n devices at @writable can be written to from now on, not even by
  * a journal. */
 int partitions_protect(const char *const *writable, size_t n) _must_check_;

@@ -77,6 +77,8 @@ static int find_and_protect(struct work *w)
 
 	if (r < 0)
 		return trouble(w, r, "arena-missing");
+	if (partitions_hibernated())
+		return trouble(w, -EBUSY, "hibernated");
 	r = partition_find(w->watch, "root", plan->root_uuid, w->root_device, &dev);
 	if (r < 0)
 		return trouble(w, r, "root-missing");
