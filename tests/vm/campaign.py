@@ -100,3 +100,65 @@ def records(store):
         _, trial, attempt = path.stem.split("-")
         found[int(path.parent.name), int(trial), int(attempt)] = json.loads(path.read_text())
     return found
+
+
+def change_limits(machine, **limits):
+    """Other limits for the plan that `start --no-reboot` has just armed, in all that carry its hash."""
+    edits = " ".join(rf"-e 's/(\"{key}\":[[:space:]]*)[0-9]+/\1{value}/'" for key, value in limits.items())
+    machine.run(f"""set -e
+mount LABEL=RECOUNT /mnt
+cd /mnt/campaigns/*
+old=$(sha256sum plan.json | cut -c 1-64)
+sed -E -i {edits} plan.json
+new=$(sha256sum plan.json | cut -c 1-64)
+[ $old != $new ]
+sed -i "s/$old/$new/" boots/0000/attempt-1.json /boot/grub/custom.cfg
+cd /
+umount /mnt
+sync""")
+
+
+def react(machine, timeout_s, reactions, until=OVER):
+    """Follows the console to a line, by default a campaign's end. {pattern: function of the match}:
+    called once for each new place, in the order of the console."""
+    deadline = time.monotonic() + timeout_s
+    done = 0
+    while True:
+        text = machine.console()
+        # What a pattern has only begun with may go on in what comes next.
+        found = sorted(((match, action) for pattern, action in reactions.items()
+                        for match in re.compile(pattern, re.M).finditer(text, done)),
+                       key=lambda pair: pair[0].end())
+        for match, action in found:
+            done = match.end()
+            action(match)
+        if over := re.search(until, text):
+            return over
+        if not machine.running() or time.monotonic() > deadline:
+            raise MachineError(f"no /{until}/ in {timeout_s} s\n" + "\n".join(text.splitlines()[-40:]))
+        time.sleep(0.3)
+
+
+def files(store, boot, pattern="*"):
+    """{name: text} of a boot's files in the newest campaign of a copy of a store."""
+    folder = newest(store) / f"boots/{boot:04d}"
+    return {path.name: path.read_text(errors="replace") for path in sorted(folder.glob(pattern))}
+
+
+def failures(store):
+    """{(boot, attempt): record} of all failed-N.json."""
+    return {(int(path.parent.name), int(path.stem.split("-")[1])): json.loads(path.read_text())
+            for path in newest(store).glob("boots/*/failed-*.json")}
+
+
+def boot_of(store, word, but=None):
+    """Number of the one boot after the canary whose entry has WORD on its command line, and not BUT."""
+    plan = json.loads((newest(store) / "plan.json").read_text())
+    words = {entry["label"]: entry["cmdline"].split() for entry in plan["entries"]}
+    labels = {label for label, has in words.items() if word in has and but not in has}
+    [number] = [boot["boot"] for boot in plan["boots"] if boot["boot"] and boot["entry"] in labels]
+    return number
+
+
+def token_of(store, boot, attempt):
+    return json.loads(files(store, boot)[f"attempt-{attempt}.json"])["token"]

@@ -447,3 +447,14 @@ class Machine:
         if result.rc != 0:
             raise MachineError(f"guest: cannot read {guest_path}: {result.err.decode()}")
         pathlib.Path(host_path).write_bytes(result.out)
+
+    # -- keys --
+
+    def type_keys(self, text):
+        """A person at the serial console."""
+        self._sockets["console"].sendall(text.encode())
+
+    def sysrq(self, letter):
+        """Break and a letter on the serial console (Documentation/admin-guide/sysrq.rst)."""
+        self.qmp("chardev-send-break", id="console")
+        self.type_keys(letter)
