@@ -96,7 +96,7 @@ static int is_wanted(const struct campaign *c, unsigned boot)
 	return 0;
 }
 
-static int canary_passed(const struct campaign *c)
+int campaign_canary_passed(const struct campaign *c)
 {
 	const struct plan_boot *plan = &c->plan->boots[0];
 	const struct boot_state *b = &c->boots[0];
@@ -206,7 +206,7 @@ enum campaign_next campaign_next(const struct campaign *c, unsigned *boot, unsig
 {
 	int64_t chosen = 0;
 
-	if (canary_passed(c))
+	if (campaign_canary_passed(c))
 		chosen = choose(c);
 	else if (used_attempts(&c->boots[0]) >= c->plan->retries)
 		return CAMPAIGN_CANARY_BAD;
@@ -217,6 +217,16 @@ enum campaign_next campaign_next(const struct campaign *c, unsigned *boot, unsig
 	*boot = chosen;
 	*attempt = c->boots[chosen].n_attempts + 1;
 	return CAMPAIGN_BOOT;
+}
+
+int campaign_comes_home(const struct plan *plan, unsigned boot, unsigned next)
+{
+	unsigned from = plan->boots[boot].round, to = plan->boots[next].round;
+	unsigned every = plan->home_every_rounds;
+
+	if (from == 0)
+		return 1;
+	return every && to > from && (to - 1) / every > (from - 1) / every;
 }
 
 static void count_boot(const struct campaign *c, unsigned boot, struct campaign_counts *n)

@@ -56,6 +56,9 @@ int campaign_cell_finished(const struct campaign *c, unsigned boot, unsigned tri
 const struct trial_record *campaign_cell_record(const struct campaign *c, unsigned boot,
 						unsigned trial);
 
+/* 1: boot 0 is done and its trials with the plan's first load were as they should be. */
+int campaign_canary_passed(const struct campaign *c);
+
 enum campaign_next {
 	CAMPAIGN_BOOT,	     /* arm *boot, *attempt */
 	CAMPAIGN_COMPLETE,   /* nothing is left */
@@ -74,6 +77,14 @@ enum campaign_next {
  * CAMPAIGN_BOOT only.
  */
 enum campaign_next campaign_next(const struct campaign *c, unsigned *boot, unsigned *attempt);
+
+/*
+ * 1: after @boot the machine comes home before @next is armed, to its own default and the referee.
+ * So after the canary, and where @next begins a round after a whole multiple of the plan's
+ * home_every_rounds. Never within a round, for boots that were put off to the end of the campaign
+ * either. Pure.
+ */
+int campaign_comes_home(const struct plan *plan, unsigned boot, unsigned next);
 
 /* Counts for progress lines, the canary apart but in @attempts. */
 struct campaign_counts {

@@ -35,7 +35,8 @@ struct plan_entry {
 	char *initrd;  /* the same, or NULL */
 	char *cmdline; /* the whole kernel command line without the recount.* words */
 	char kernel_sha256[PLAN_SHA256];
-	char *twin_of; /* label, or NULL */
+	char initrd_sha256[PLAN_SHA256]; /* "": no initrd, or its hash is not known */
+	char *twin_of;			 /* label, or NULL */
 };
 
 struct plan_workload {
@@ -87,7 +88,8 @@ struct plan {
 	char *baseline;	 /* label */
 	double margin;
 	unsigned rounds_max;
-	unsigned retries; /* attempts in all */
+	unsigned home_every_rounds; /* the machine comes home after so many; 0: never between */
+	unsigned retries;	    /* attempts in all */
 	unsigned boots_max;
 	int64_t boot_timeout_ms, trial_timeout_ms, load_start_timeout_ms;
 	unsigned build_uid;

@@ -176,6 +176,8 @@ static int check_entry(const struct plan *plan, size_t i, const char **why)
 		return refuse(why, "cmdline");
 	if (!plan_is_sha256(e->kernel_sha256))
 		return refuse(why, "kernel_sha256");
+	if (e->initrd_sha256[0] && (!e->initrd || !plan_is_sha256(e->initrd_sha256)))
+		return refuse(why, "initrd_sha256");
 	for (k = 0; k < i; k++) {
 		if (strcmp(plan->entries[k].label, e->label) == 0)
 			return refuse(why, "label");
@@ -329,6 +331,8 @@ static int check_limits(const struct plan *plan, const char **why)
 		return refuse(why, "margin");
 	if (plan->rounds_max < 1 || plan->rounds_max > PLAN_ROUNDS_MAX)
 		return refuse(why, "rounds_max");
+	if (plan->home_every_rounds > PLAN_ROUNDS_MAX)
+		return refuse(why, "home_every_rounds");
 	if (plan->retries < 1 || plan->retries > PLAN_RETRIES_MAX)
 		return refuse(why, "retries");
 	if (plan->boots_max < 1 || plan->boots_max > PLAN_ATTEMPTS_MAX)

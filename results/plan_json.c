@@ -121,6 +121,7 @@ static void read_entries(struct json_io *io, const cJSON *o, struct plan *p)
 		e->initrd = json_get_string_or_null(io, item, "initrd");
 		e->cmdline = json_get_string(io, item, "cmdline");
 		json_get_text(io, item, "kernel_sha256", e->kernel_sha256, PLAN_SHA256);
+		json_get_text_or_empty(io, item, "initrd_sha256", e->initrd_sha256, PLAN_SHA256);
 		e->twin_of = json_get_string_or_null(io, item, "twin_of");
 		e++;
 	}
@@ -249,6 +250,7 @@ static void read_plan(struct json_io *io, const cJSON *o, struct plan *p)
 	p->baseline = json_get_string(io, o, "baseline");
 	p->margin = json_get_double(io, o, "margin");
 	p->rounds_max = json_get_int(io, o, "rounds_max", 1, UINT_MAX);
+	p->home_every_rounds = json_get_int_or(io, o, "home_every_rounds", 0, UINT_MAX, 0);
 	p->build_uid = json_get_int(io, o, "build_uid", 1, UINT_MAX);
 	p->default_uname = json_get_string(io, o, "default_uname");
 	p->store_uuid = json_get_string(io, o, "store_uuid");
@@ -308,6 +310,8 @@ static void write_entries(struct json_io *io, cJSON *root, const struct plan *p)
 		json_put_text(io, o, "initrd", e->initrd);
 		json_put_text(io, o, "cmdline", e->cmdline);
 		json_put_text(io, o, "kernel_sha256", e->kernel_sha256);
+		json_put_text(io, o, "initrd_sha256",
+			      e->initrd_sha256[0] ? e->initrd_sha256 : NULL);
 		json_put_text(io, o, "twin_of", e->twin_of);
 	}
 }
@@ -410,6 +414,8 @@ int plan_encode(const struct plan *p, char **json, size_t *len)
 	json_put_text(&io, o, "baseline", p->baseline);
 	json_put_double(&io, o, "margin", p->margin);
 	json_put_int(&io, o, "rounds_max", p->rounds_max);
+	if (p->home_every_rounds)
+		json_put_int(&io, o, "home_every_rounds", p->home_every_rounds);
 	write_machine(&io, o, p);
 	write_entries(&io, o, p);
 	list = json_put_array(&io, o, "workloads");

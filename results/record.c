@@ -205,6 +205,8 @@ int attempt_encode(const struct attempt_record *r, char **json)
 	json_put_text(&io, o, "token", r->token);
 	json_put_int(&io, o, "boot", r->boot);
 	json_put_int(&io, o, "attempt", r->attempt);
+	if (r->sequence)
+		json_put_int(&io, o, "sequence", r->sequence);
 	json_put_text(&io, o, "entry", r->entry);
 	json_put_text(&io, o, "armed_utc", r->armed_utc);
 	json_put_text(&io, o, "plan_sha256", r->plan_sha256);
@@ -224,6 +226,7 @@ int attempt_decode(const char *json, size_t len, struct attempt_record *out)
 	json_get_text(&io, o, "token", r.token, sizeof(r.token));
 	r.boot = json_get_int(&io, o, "boot", 0, PLAN_BOOTS_MAX - 1);
 	r.attempt = json_get_int(&io, o, "attempt", 1, RECORD_ATTEMPT_MAX);
+	r.sequence = json_get_int_or(&io, o, "sequence", 0, PLAN_BOOTS_MAX * RECORD_ATTEMPT_MAX, 0);
 	json_get_text(&io, o, "entry", r.entry, sizeof(r.entry));
 	json_get_text(&io, o, "armed_utc", r.armed_utc, sizeof(r.armed_utc));
 	json_get_text(&io, o, "plan_sha256", r.plan_sha256, sizeof(r.plan_sha256));

@@ -24,6 +24,7 @@
 struct attempt_record { /* attempt-N.json: written before the reboot */
 	char token[RECORD_TOKEN];
 	unsigned boot, attempt;
+	unsigned sequence; /* from 1, in the order of arming; 0: not known */
 	char entry[RECORD_NAME];
 	char armed_utc[32];
 	char plan_sha256[PLAN_SHA256];

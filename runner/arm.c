@@ -25,6 +25,33 @@ int arm_put_text(struct store *s, const char *path, const char *text)
 	return r < 0 && r != -EEXIST ? log_errno(r, "write %s on the store", path) : r;
 }
 
+/* Attempts are never removed, so that their number only grows, whatever the clock does. */
+int arm_sequence(struct store *s, const struct plan *plan, unsigned *out)
+{
+	char folder[64], path[128], **boots = NULL, **files = NULL;
+	size_t n_boots = 0, n_files = 0, i, k;
+	unsigned n = 0;
+	int r;
+
+	snprintf(folder, sizeof(folder), "campaigns/%s/boots", plan->id);
+	r = store_list(s, folder, &boots, &n_boots);
+	for (i = 0; r == 0 && i < n_boots; i++) {
+		if (strlen(boots[i]) != 4)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, boots[i]);
+		if (store_list(s, path, &files, &n_files) < 0)
+			continue;
+		for (k = 0; k < n_files; k++)
+			n += !strncmp(files[k], "attempt-", strlen("attempt-"));
+		store_names_free(files, n_files);
+	}
+	store_names_free(boots, n_boots);
+	if (r < 0)
+		return log_errno(r, "count the attempts in %s on the store", folder);
+	*out = n + 1;
+	return 0;
+}
+
 static int new_attempt(struct store *s, const char *path, const struct plan *plan,
 		       const char *plan_sha256, unsigned boot, unsigned attempt,
 		       struct attempt_record *record)
@@ -42,6 +69,9 @@ static int new_attempt(struct store *s, const char *path, const struct plan *pla
 	snprintf(record->entry, sizeof(record->entry), "%s", plan->boots[boot].entry);
 	snprintf(record->plan_sha256, sizeof(record->plan_sha256), "%s", plan_sha256);
 	arm_utc(record->armed_utc);
+	r = arm_sequence(s, plan, &record->sequence);
+	if (r < 0)
+		return r;
 	r = attempt_encode(record, &json);
 	if (r < 0)
 		return log_errno(r, "write down attempt %u at boot %u", attempt, boot);

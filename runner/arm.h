@@ -26,6 +26,9 @@ int arm_put_text(struct store *s, const char *path, const char *text) _must_chec
 int arm_book_failure(struct store *s, const struct plan *plan, unsigned boot, unsigned attempt,
 		     const char *reason, const char *evidence) _must_check_;
 
+/* The number of the next attempt in the order of arming: one more than there are. Logs failures. */
+int arm_sequence(struct store *s, const struct plan *plan, unsigned *out) _must_check_;
+
 /* Now, as 2026-11-30T22:51:59Z. */
 void arm_utc(char text[32]);
 

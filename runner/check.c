@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "initramfs/cmdline.h"
 #include "results/digest.h"
 #include "runner/amount.h"
+#include "runner/install.h"
 #include "runner/launch.h"
 #include "runner/planner.h"
 #include "runner/target.h"
@@ -97,9 +99,31 @@ static void check_default(struct check *c)
 	say_wrong_default(c, what);
 }
 
+/* At home a panic that does not reboot would end the night, and nobody would be there. */
+static void check_panic(struct check *c)
+{
+	const struct menu_entry *e = c->m->menu->default_entry;
+	char value[32];
+
+	if (!e || !e->cmdline)
+		return;
+	if (cmdline_get(e->cmdline, "panic", value, sizeof(value)) < 0)
+		findings_warn(
+			c->f, "default",
+			"the default entry has no panic= on its command line: a panic at home "
+			"would wait for a person; add panic=10 to GRUB_CMDLINE_LINUX_DEFAULT in "
+			"/etc/default/grub and run update-grub");
+	else if (strtol(value, NULL, 10) == 0)
+		findings_warn(c->f, "default",
+			      "the default entry has panic=%s: a panic at home would wait for a "
+			      "person; make it panic=10 in /etc/default/grub and run update-grub",
+			      value);
+}
+
 static void check_grub(struct check *c)
 {
 	const struct menu *menu = c->m->menu;
+	char path[INSTALL_PATH];
 
 	if (!menu) {
 		findings_no(
@@ -121,7 +145,13 @@ static void check_grub(struct check *c)
 		findings_no(c->f, "grub",
 			    "boot_counter is set (greenboot): it would override the one-shot; "
 			    "grub-editenv - unset boot_counter, and disable greenboot");
+	if (install_block_damaged(c->m->root, path))
+		findings_no(c->f, "grub",
+			    "%s has only one of the lines \"### BEGIN recount\" and \"### END "
+			    "recount ###\": take recount's lines out of it by hand",
+			    path);
 	check_default(c);
+	check_panic(c);
 }
 
 static void check_root_fs(struct check *c)

@@ -103,12 +103,27 @@ static void say_missing(struct findings *f, const struct machine *m, const char 
 	findings_no(f, area, "%s", text);
 }
 
+/* Another device with the same UUID, of which nobody could say which is meant. */
+static const struct device *find_clone(const struct machine *m, const struct device *d)
+{
+	const struct device *same;
+
+	if (devices_by_uuid(&m->devices, d->uuid, &same) != -ENOTUNIQ)
+		return NULL;
+	for (size_t i = 0; i < m->devices.n; i++) {
+		same = &m->devices.devices[i];
+		if (same != d && !*same->stack && !strcasecmp(same->uuid, d->uuid))
+			return same;
+	}
+	return d;
+}
+
 /* What store and arena have in common; 1: fit so far. */
 static int check_place(struct findings *f, const struct machine *m, const char *area,
 		       const struct device *d)
 {
 	const struct mountinfo_entry *mount = mountinfo_of_device(&m->mounts, d->maj, d->min);
-	const struct device *same;
+	const struct device *clone;
 	unsigned before = f->obstacles;
 
 	if (*d->stack)
@@ -129,11 +144,12 @@ static int check_place(struct findings *f, const struct machine *m, const char *
 	if (d->read_only)
 		findings_no(f, area, "%s is write-protected; blockdev --setrw %s, or another one",
 			    shown(m, d), shown(m, d));
-	if (devices_by_uuid(&m->devices, d->uuid, &same) == -ENOTUNIQ)
+	clone = find_clone(m, d);
+	if (clone)
 		findings_no(f, area,
-			    "another device has the UUID of %s, a clone; give that one a new one: "
-			    "tune2fs -U random DEV",
-			    shown(m, d));
+			    "%s has the UUID of %s, it is a clone; give it a new one: tune2fs -U "
+			    "random %s",
+			    shown(m, clone), shown(m, d), shown(m, clone));
 	return f->obstacles == before;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* recount referee: run by systemd at every normal boot while a campaign is active. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -8,15 +9,18 @@
 #include "initramfs/cmdline.h"
 #include "results/log.h"
 #include "runner/arm.h"
+#include "runner/disarm.h"
 #include "runner/install.h"
 #include "runner/machine.h"
-#include "runner/packages.h"
+#include "runner/postpone.h"
 #include "runner/service.h"
 #include "runner/settle.h"
+#include "runner/unchanged.h"
 
-#define STORE_WAIT_S	60 /* for a disk that appears late */
-#define STORE_POLL_S	2
-#define PACKAGES_POLL_S 10
+#define STORE_WAIT_S   60 /* for a disk that appears late */
+#define STORE_POLL_S   2
+#define REBOOT_TRIES   3
+#define REBOOT_AGAIN_S 60
 
 enum course {
 	COURSE_FAILED,	/* something could not be done; nothing is armed */
@@ -77,16 +81,18 @@ static enum course clean_up(const struct referee *f)
 
 /* `active` goes before what is installed outside: whatever is left then, the next referee removes.
  */
-static enum course end_campaign(struct referee *f, struct settle *s, enum referee_step step)
+static enum course end_campaign(struct referee *f, struct settle *s,
+				const struct referee_finding *finding, enum referee_step step)
 {
-	enum course course = settle_report(s, step) < 0 ? COURSE_FAILED : COURSE_ENDED;
+	_cleanup_free_ char *why = NULL;
+	enum course course = COURSE_ENDED;
 	int r;
 
-	if (step != REFEREE_COMPLETE)
-		log_info("%s %s", f->id, referee_why(step));
-	r = oneshot_disarm(STORE_DIR "/grub/grubenv");
-	if (r < 0)
-		log_errno(r, "clear the one-shot key");
+	if (referee_explain(s->campaign, step, finding, f->machine->uname, &why) < 0 ||
+	    settle_report(s, why) < 0)
+		course = COURSE_FAILED;
+	if (why && *why)
+		log_info("%s %s", f->id, why);
 	r = store_deactivate(s->store);
 	if (r < 0) {
 		log_errno(r, "end campaign %s", f->id);
@@ -107,10 +113,45 @@ static enum course ask_person(const struct referee *f, const char *why)
 	return COURSE_ENDED;
 }
 
+/* What a boot would need, but for the kernels: those were looked at one by one. */
+static enum course check_needs(const struct referee *f, const struct settle *s)
+{
+	const struct machine *m = f->machine;
+	const char *missing, *which;
+	char why[256];
+	size_t i;
+	int r;
+
+	for (i = 0; i < m->devices.n; i++) {
+		if (strcmp(m->devices.devices[i].type, "swsuspend") != 0)
+			continue;
+		snprintf(why, sizeof(why),
+			 "%s holds a hibernated system, which a boot of another kernel would "
+			 "destroy",
+			 m->devices.devices[i].path + strlen(m->root));
+		return ask_person(f, why);
+	}
+	missing = install_missing(m->root, STORE_DIR);
+	if (missing) {
+		snprintf(why, sizeof(why), "%s is missing", missing);
+		return ask_person(f, why);
+	}
+	r = unchanged_toolchain(m->root, s->plan, &which);
+	if (r < 0)
+		return COURSE_FAILED;
+	if (r == 0)
+		return COURSE_BOOT;
+	log_info("%s waits: figures from another %s could not be compared. Nothing is armed. Put "
+		 "the planned one back and reboot, or recount stop and then recount start",
+		 f->id, which);
+	return COURSE_ENDED;
+}
+
 static enum course decide(struct referee *f, struct settle *s, const char *token)
 {
 	struct referee_finding finding = {0};
 	enum referee_step step;
+	enum course course;
 
 	if (settle_load(s) < 0 || settle_open(s, token, &finding) < 0)
 		return COURSE_FAILED;
@@ -127,12 +168,13 @@ static enum course decide(struct referee *f, struct settle *s, const char *token
 	if (step == REFEREE_WAIT)
 		return ask_person(f, "the last boot ended long ago, so a person must have come");
 	if (step != REFEREE_ARM)
-		return end_campaign(f, s, step);
+		return end_campaign(f, s, &finding, step);
+	course = check_needs(f, s);
 	f->again = finding.verdict == REFEREE_REARM;
-	if (f->again)
+	if (course == COURSE_BOOT && f->again)
 		log_info("boot %u, attempt %u: GRUB never took it; it is armed again", f->boot,
 			 f->attempt);
-	return COURSE_BOOT;
+	return course;
 }
 
 /* With the store open. */
@@ -145,7 +187,10 @@ static enum course judge(struct referee *f, struct store *store)
 	};
 	char token[RECORD_TOKEN] = "";
 	const char *why = NULL;
-	int r = store_active(store, f->id);
+	enum course course;
+	/* Until the very last step nothing is armed: a person who reboots while the referee waits
+	 * gets the machine's default. What GRUB took of the key stays. */
+	int disarmed = disarm(f->machine->root, STORE_DIR), r = store_active(store, f->id);
 
 	if (r == -ENOENT)
 		return clean_up(f);
@@ -164,48 +209,24 @@ static enum course judge(struct referee *f, struct store *store)
 	if (f->machine->cmdline &&
 	    cmdline_get(f->machine->cmdline, "recount.token", token, sizeof(token)) < 0)
 		token[0] = '\0';
-	return decide(f, &s, token);
-}
-
-static void await_packages(const char *root)
-{
-	const char *lock = packages_lock_held(root), *said = NULL;
-
-	for (; lock; lock = packages_lock_held(root)) {
-		if (lock != said)
-			log_info("waiting for the package manager that holds %s", lock);
-		said = lock;
-		wait_s(PACKAGES_POLL_S);
-	}
-}
-
-/* The store is not mounted meanwhile: `recount stop` must find it free. */
-static void give_notice(const struct referee *f, enum course course)
-{
-	char text[320];
-
-	if (course == COURSE_BOOT)
-		snprintf(text, sizeof(text),
-			 "recount %s: boot %u of %zu (%s, attempt %u) begins in %u s; `recount "
-			 "stop` leaves the machine as it is",
-			 f->id, f->boot, f->plan->n_boots - 1, f->plan->boots[f->boot].entry,
-			 f->attempt, f->options->notice_s);
-	else
-		snprintf(text, sizeof(text),
-			 "recount %s: reboots into the machine's default in %u s", f->id,
-			 f->options->notice_s);
-	log_info("%s", text);
-	if (f->options->notice_s == 0)
-		return;
-	if (!*f->machine->root)
-		service_tell(text);
-	wait_s(f->options->notice_s);
+	course = decide(f, &s, token);
+	if (disarmed != 0)
+		course = COURSE_FAILED;
+	if (course == COURSE_FAILED && s.campaign && disarm_is_unwritable(STORE_DIR))
+		settle_last_words(&s);
+	return course;
 }
 
 /* With the store open again: it may not be the same campaign any more. */
 static enum course arm(struct referee *f, struct store *store)
 {
-	struct settle s = {.store = store, .plan = f->plan};
+	_cleanup_(settle_clear) struct settle s = {
+		.store = store,
+		.store_dir = STORE_DIR,
+		.root = f->machine->root,
+		.plan = f->plan,
+		.plan_sha256 = f->plan_sha256,
+	};
 	char active[STORE_ID], token[RECORD_TOKEN];
 	int r;
 
@@ -223,7 +244,32 @@ static enum course arm(struct referee *f, struct store *store)
 		return ask_person(f, "GRUB did not take its one-shot again and again");
 	if (r == 0)
 		r = arm_boot(store, STORE_DIR, f->plan, f->plan_sha256, f->boot, f->attempt, token);
-	return r < 0 ? COURSE_FAILED : COURSE_BOOT;
+	if (r == 0)
+		return COURSE_BOOT;
+	if (disarm(f->machine->root, STORE_DIR) < 0)
+		log_warn("%s may be armed", f->id);
+	if (disarm_is_unwritable(STORE_DIR) && settle_load(&s) == 0)
+		settle_last_words(&s);
+	return COURSE_FAILED;
+}
+
+/* A store that cannot be written can perhaps be read. */
+static void tell_unwritable(struct referee *f)
+{
+	_cleanup_(settle_clear) struct settle s = {.root = f->machine->root};
+
+	if (machine_peek_store(f->machine, &s.store) < 0)
+		return;
+	if (store_active(s.store, f->id) == 0 &&
+	    store_plan(s.store, f->id, &f->plan, f->plan_sha256, NULL) == 0) {
+		s.plan = f->plan;
+		if (settle_load(&s) == 0)
+			settle_last_words(&s);
+	}
+	if (disarm(f->machine->root, STORE_DIR) < 0)
+		log_warn("%s may be armed", f->id);
+	if (machine_close_store(s.store) < 0)
+		log_warn("the store stays mounted");
 }
 
 static enum course with_store(struct referee *f,
@@ -238,17 +284,20 @@ static enum course with_store(struct referee *f,
 	if (machine_lock(f->machine, "referee", LOCK_EX, &lock) < 0)
 		return COURSE_FAILED;
 	r = machine_open_store(f->machine, &store);
-	if (r < 0)
-		return machine_open_exit(r) == EXIT_REFUSED ? COURSE_REFUSED : COURSE_FAILED;
+	if (r < 0 && machine_open_exit(r) == EXIT_REFUSED)
+		return COURSE_REFUSED;
+	if (r < 0) {
+		tell_unwritable(f);
+		return COURSE_FAILED;
+	}
 	course = step(f, store);
 	return machine_close_store(store) < 0 ? COURSE_FAILED : course;
 }
 
-static enum course disarm(struct referee *f, struct store *store)
+static enum course take_back(struct referee *f, struct store *store)
 {
-	(void)f;
 	(void)store;
-	return oneshot_disarm(STORE_DIR "/grub/grubenv") < 0 ? COURSE_FAILED : COURSE_ENDED;
+	return disarm(f->machine->root, STORE_DIR) < 0 ? COURSE_FAILED : COURSE_ENDED;
 }
 
 static int exit_code(enum course course)
@@ -258,29 +307,66 @@ static int exit_code(enum course course)
 					  : EXIT_DONE;
 }
 
-/* Exit code. */
-static int go(struct referee *f, enum course course)
+/* Waits until nobody minds, arms what is to be armed. COURSE_BOOT, COURSE_HOME: reboot now. */
+static enum course prepare_reboot(struct referee *f, enum course course)
 {
-	int live = !*f->machine->root;
+	char who[STORE_ID + 16], what[160];
+	struct postpone p = {.root = f->machine->root,
+			     .who = who,
+			     .what = what,
+			     .notice_s = f->options->notice_s};
+
+	snprintf(who, sizeof(who), "recount %s", f->id);
+	if (course == COURSE_BOOT)
+		snprintf(what, sizeof(what), "boot %u of %zu (%s, attempt %u) begins", f->boot,
+			 f->plan->n_boots - 1, f->plan->boots[f->boot].entry, f->attempt);
+	else
+		snprintf(what, sizeof(what), "reboots into the machine's default");
+	if (!postpone(&p)) {
+		log_info("%s was stopped; nothing is armed", f->id);
+		return COURSE_ENDED;
+	}
+	return course == COURSE_BOOT ? with_store(f, arm) : course;
+}
+
+/* Exit code. */
+static int go(struct referee *f, enum course wanted)
+{
+	int live = !*f->machine->root, try;
 
 	if (live)
 		service_stop_timers();
-	await_packages(f->machine->root);
-	give_notice(f, course);
-	if (course == COURSE_BOOT)
-		course = with_store(f, arm);
-	if (course != COURSE_BOOT && course != COURSE_HOME)
-		return exit_code(course);
-	if (!live || f->options->no_reboot) {
-		log_info("the reboot is left to you");
-		return EXIT_DONE;
+	for (try = 1;; try++) {
+		enum course course = prepare_reboot(f, wanted);
+
+		if (course != wanted) {
+			if (live)
+				service_untell();
+			return exit_code(course);
+		}
+		if (!live || f->options->no_reboot) {
+			log_info("the reboot is left to you");
+			return EXIT_DONE;
+		}
+		if (service_reboot() == 0)
+			return EXIT_DONE;
+		/* Armed and not rebooted, the next reboot of anyone would be a surprise. */
+		if (wanted == COURSE_BOOT && with_store(f, take_back) != COURSE_ENDED)
+			log_warn("%s stays armed", f->id);
+		if (try == REBOOT_TRIES)
+			break;
+		log_info("it is tried again in %u s", REBOOT_AGAIN_S);
+		wait_s(REBOOT_AGAIN_S);
 	}
-	if (service_reboot() == 0)
-		return EXIT_DONE;
-	/* Armed and not rebooted, the next reboot of anyone would be a surprise. */
-	if (course == COURSE_BOOT && with_store(f, disarm) != COURSE_ENDED)
-		log_warn("%s stays armed", f->id);
+	service_untell();
 	return EXIT_FAILED;
+}
+
+/* What is announced to those who log in must not outlive the one who announces it. */
+static void on_term(int signal)
+{
+	service_untell();
+	_exit(128 + signal);
 }
 
 int verb_referee(const struct options *o)
@@ -290,6 +376,8 @@ int verb_referee(const struct options *o)
 	enum course course;
 	int code;
 
+	if (!*o->root)
+		signal(SIGTERM, on_term);
 	await_store(o->root);
 	if (machine_read_devices(o, &m) < 0)
 		return EXIT_FAILED;

@@ -5,12 +5,12 @@
 #include <sys/file.h>
 
 #include "initramfs/cmdline.h"
-#include "results/digest.h"
 #include "results/log.h"
 #include "runner/check.h"
 #include "runner/install.h"
 #include "runner/launch.h"
 #include "runner/settle.h"
+#include "runner/unchanged.h"
 
 #define RESUMES_MAX 99 /* of one attempt */
 
@@ -77,35 +77,40 @@ static int choose(struct store *s, const char *wanted, char id[STORE_ID])
 	return r == 0 ? -ENOENT : r;
 }
 
-static int is_same(const struct machine *m, const char *path, const char *sha256)
+static int is_unfinished_entry(const struct campaign *c, const char *label)
 {
-	char full[4096], now[PLAN_SHA256];
-	int r;
+	size_t b, i;
 
-	snprintf(full, sizeof(full), "%s%s", m->root, path);
-	r = digest_file(full, now);
-	if (r < 0)
-		log_errno(r, "read %s", full);
-	else if (strcmp(now, sha256) != 0)
-		log_info("%s has changed since the plan was made", full);
-	else
-		return 1;
+	for (b = 0; b < c->plan->n_boots; b++) {
+		const struct plan_boot *boot = &c->plan->boots[b];
+
+		for (i = 0; i < boot->n_trials && !strcmp(boot->entry, label); i++)
+			if (!campaign_cell_finished(c, boot->boot, boot->trials[i].trial))
+				return 1;
+	}
 	return 0;
 }
 
-/* Figures of two kernels or compilers under one name would be worse than none. */
-static int is_unchanged(const struct machine *m, const struct plan *plan)
+/* Figures of two kernels or compilers under one name would be worse than none. What is not booted
+ * any more may change. */
+static int is_unchanged(const struct machine *m, struct store *s, const struct plan *plan)
 {
-	int same = 1;
+	_cleanup_(cleanup_campaign) struct campaign *c = NULL;
+	const char *which;
+	int same, r = campaign_load(s, plan, NULL, &c);
 	size_t i;
 
+	if (r < 0) {
+		log_errno(r, "read campaign %s", plan->id);
+		return 0;
+	}
+	same = unchanged_toolchain(m->root, plan, &which) == 0;
 	for (i = 0; i < plan->n_entries; i++)
-		same &= is_same(m, plan->entries[i].kernel, plan->entries[i].kernel_sha256);
-	for (i = 0; i < plan->n_toolchain; i++)
-		same &= is_same(m, plan->toolchain[i].name, plan->toolchain[i].value);
+		if (is_unfinished_entry(c, plan->entries[i].label))
+			same &= unchanged_entry(m->root, plan, &plan->entries[i]) == 0;
 	if (!same)
-		log_info("refused: this campaign cannot go on with other files; recount start "
-			 "begins a new one");
+		log_info("refused: this campaign cannot go on with other files; put them back, or "
+			 "recount start begins a new one");
 	return same;
 }
 
@@ -167,6 +172,7 @@ static int check(const struct options *given, const struct machine *m, struct st
 /* What to arm, as the referee would find; but a person who says `resume` has come already. */
 static int find_next(struct settle *s, const struct machine *m, unsigned *boot, unsigned *attempt)
 {
+	_cleanup_free_ char *why = NULL;
 	struct referee_finding finding = {0};
 	enum referee_step step;
 	int r = settle_load(s);
@@ -182,8 +188,8 @@ static int find_next(struct settle *s, const struct machine *m, unsigned *boot, 
 		return 0;
 	if (step == REFEREE_COMPLETE)
 		log_info("%s is complete: recount report %s", s->plan->id, s->plan->id);
-	else
-		log_info("%s cannot go on: it %s", s->plan->id, referee_why(step));
+	else if (referee_explain(s->campaign, step, &finding, m->uname, &why) == 0)
+		log_info("%s cannot go on: it %s", s->plan->id, why);
 	return -ECANCELED;
 }
 
@@ -200,7 +206,7 @@ static int go_on(const struct options *o, const struct machine *m, struct launch
 	_cleanup_free_ void *archive = NULL;
 	int r;
 
-	if (!is_unchanged(m, l->plan) || !has_swap(m, l->plan))
+	if (!is_unchanged(m, l->store, l->plan) || !has_swap(m, l->plan))
 		return EXIT_REFUSED;
 	r = launch_confirm(o, o->no_reboot ? "Install and arm it?" : "Reboot now?");
 	if (r == -ENOTTY)

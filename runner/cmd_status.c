@@ -9,13 +9,13 @@
 #include "runner/install.h"
 #include "runner/machine.h"
 #include "runner/planner.h"
-#include "runner/referee.h"
+#include "runner/settle.h"
+#include "runner/unchanged.h"
 
 #define EVENTS 5
 
 struct event {
-	int64_t armed_s;
-	unsigned boot, attempt;
+	unsigned sequence, boot, attempt;
 };
 
 /* The last EVENTS attempts in order of arming, oldest first. */
@@ -27,15 +27,15 @@ static size_t last_events(const struct campaign *c, struct event events[EVENTS])
 	for (b = 0; b < c->plan->n_boots; b++) {
 		for (a = 1; a <= c->boots[b].n_attempts; a++) {
 			const struct attempt_state *s = &c->boots[b].attempts[a - 1];
-			struct event e = {.boot = b, .attempt = a};
+			struct event e = {s->armed.sequence, b, a};
 
-			if (!s->exists || referee_utc(s->armed.armed_utc, &e.armed_s) < 0)
+			if (!s->exists || !s->armed.token[0])
 				continue;
-			if (n == EVENTS && e.armed_s < events[0].armed_s)
+			if (n == EVENTS && e.sequence < events[0].sequence)
 				continue;
 			if (n == EVENTS)
 				memmove(events, events + 1, --n * sizeof(*events));
-			for (i = n++; i > 0 && events[i - 1].armed_s > e.armed_s; i--)
+			for (i = n++; i > 0 && events[i - 1].sequence > e.sequence; i--)
 				events[i] = events[i - 1];
 			events[i] = e;
 		}
@@ -56,28 +56,53 @@ static void print_event(const struct campaign *c, const struct event *e)
 	putchar('\n');
 }
 
-static void print_next(const struct campaign *c)
+static void print_end(const struct machine *m, const struct campaign *c, enum referee_step step)
 {
+	_cleanup_free_ char *why = NULL;
+	struct referee_finding none = {0};
+
+	if (referee_explain(c, step, &none, m->uname, &why) == 0)
+		printf("next     nothing: %s\n", *why ? why : "every trial is done");
+}
+
+/* What keeps the referee from arming the next boot; nothing is printed when nothing does. */
+static void print_wait(const struct machine *m, const struct plan *plan)
+{
+	const char *missing = install_missing(m->root, STORE_DIR), *which;
+
+	if (missing)
+		printf("waits    %s is missing; recount resume puts it back\n", missing);
+	if (unchanged_toolchain(m->root, plan, &which) == 1)
+		printf("waits    %s is not the one that was planned, so nothing can be compared; "
+		       "put it "
+		       "back, or recount stop\n",
+		       which);
+}
+
+static void print_next(const struct machine *m, struct store *s, struct campaign *c)
+{
+	const struct settle settle = {.store = s, .plan = c->plan, .campaign = c};
+	struct referee_finding none = {0};
+	/* A rescue system's kernel is nobody's home. */
+	const char *home = *m->root ? c->plan->default_uname : m->uname;
 	unsigned boot, attempt;
+	enum referee_step step = REFEREE_ARM;
 	int open = campaign_open_attempt(c, &boot, &attempt);
 
-	if (!open) {
-		switch (campaign_next(c, &boot, &attempt)) {
-		case CAMPAIGN_BOOT:
-			break;
-		case CAMPAIGN_COMPLETE:
-			printf("next     nothing: every trial is done\n");
-			return;
-		case CAMPAIGN_LIMIT:
-			printf("next     nothing: %s\n", referee_why(REFEREE_LIMIT));
-			return;
-		case CAMPAIGN_CANARY_BAD:
-			printf("next     nothing: %s\n", referee_why(REFEREE_CANARY_BAD));
-			return;
-		}
+	if (!open)
+		step = settle_next(&settle, &none, home, 0, &boot, &attempt);
+	if (step == REFEREE_WAIT) {
+		printf("waits    the last boot ended long ago, so a person must have come; recount "
+		       "resume goes on\n");
+		step = settle_next(&settle, &none, home, 1, &boot, &attempt);
+	}
+	if (step != REFEREE_ARM) {
+		print_end(m, c, step);
+		return;
 	}
 	printf("%s     boot %u (%s, round %u), attempt %u\n", open ? "open" : "next", boot,
 	       c->plan->boots[boot].entry, c->plan->boots[boot].round, attempt);
+	print_wait(m, c->plan);
 }
 
 static void print_armed(void)
@@ -93,7 +118,7 @@ static void print_armed(void)
 		printf("armed    %s, token %s\n", state.next_entry, state.token);
 }
 
-static void print_campaign(const struct campaign *c)
+static void print_campaign(const struct machine *m, struct store *s, struct campaign *c)
 {
 	struct campaign_counts n;
 	struct event events[EVENTS];
@@ -106,7 +131,7 @@ static void print_campaign(const struct campaign *c)
 	       n.boots_planned, n.boots_failed, n.attempts);
 	printf("trials   %u of %u finished: ok %u, records void %u, failed %u\n", n.trials_finished,
 	       n.trials_planned, n.trials_ok, n.records_void, n.records_failed);
-	print_next(c);
+	print_next(m, s, c);
 	print_armed();
 	if (n.trials_planned > n.trials_finished) {
 		amount_duration(left, planner_estimate_ns(c->plan) / n.trials_planned *
@@ -188,7 +213,7 @@ static int print_status(const struct machine *m, struct store *s)
 	r = load(s, id, &plan, &c);
 	if (r < 0 || !c)
 		return r;
-	print_campaign(c);
+	print_campaign(m, s, c);
 	if (!install_outside_present(m->root))
 		printf("nothing is installed outside the store, so no boot follows: recount "
 		       "resume, "

@@ -37,7 +37,7 @@ static void stop_in_store(struct store *s, struct undone *u)
 	if (r == -ENOENT)
 		u->id[0] = '\0';
 	else if (r < 0)
-		snprintf(u->id, sizeof(u->id), "(its name is damaged)");
+		snprintf(u->id, sizeof(u->id), "of a damaged name");
 	if (r == -ENOENT)
 		return;
 	u->something = 1;
@@ -50,6 +50,8 @@ static void stop_in_store(struct store *s, struct undone *u)
 
 static void stop_outside(const struct machine *m, struct undone *u)
 {
+	if (!*m->root)
+		service_untell();
 	if (!install_outside_present(m->root))
 		return;
 	u->something = 1;

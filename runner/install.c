@@ -196,7 +196,7 @@ static int remove_unit(const char *root)
 	return r < 0 ? log_errno(r, "remove %s", path) : 0;
 }
 
-int install_outside_remove(const char *root)
+int install_block_remove(const char *root)
 {
 	char path[PATH_MAX];
 	int r, failure = 0;
@@ -205,11 +205,54 @@ int install_outside_remove(const char *root)
 	for (i = 0; i < ARRAY_SIZE(grub_dirs); i++) {
 		snprintf(path, sizeof(path), "%s%s/custom.cfg", root, grub_dirs[i]);
 		r = oneshot_uninstall(path);
+		if (r == -EBADMSG)
+			log_info("%s: one of the lines \"### BEGIN recount\" and \"### END recount "
+				 "###\" is missing or was changed: take recount's lines out by "
+				 "hand. "
+				 "With nothing armed they do nothing",
+				 path);
 		if (r < 0 && r != -ENOENT)
 			failure = log_errno(r, "remove recount's block from %s", path);
 	}
-	r = remove_unit(root);
+	return failure;
+}
+
+int install_outside_remove(const char *root)
+{
+	int failure = install_block_remove(root), r = remove_unit(root);
+
 	return r < 0 ? r : failure;
+}
+
+const char *install_missing(const char *root, const char *store_dir)
+{
+	char path[PATH_MAX];
+	int block = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(grub_dirs); i++) {
+		snprintf(path, sizeof(path), "%s%s/custom.cfg", root, grub_dirs[i]);
+		block |= oneshot_installed(path) == 1;
+	}
+	if (!block)
+		return "recount's block in custom.cfg";
+	return access(below(path, store_dir, "/recount.cpio"), F_OK) ? "recount.cpio on the store"
+								     : NULL;
+}
+
+int install_block_damaged(const char *root, char path[INSTALL_PATH])
+{
+	char full[PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(grub_dirs); i++) {
+		snprintf(full, sizeof(full), "%s%s/custom.cfg", root, grub_dirs[i]);
+		if (oneshot_installed(full) != -EBADMSG)
+			continue;
+		snprintf(path, INSTALL_PATH, "%s/custom.cfg", grub_dirs[i]);
+		return 1;
+	}
+	return 0;
 }
 
 int install_outside_present(const char *root)

@@ -13,6 +13,7 @@
 #include "results/macro.h"
 
 #define INSTALL_UNIT "recount-referee.service"
+#define INSTALL_PATH 64 /* /boot/grub/custom.cfg */
 
 /*
  * *Durable.* The block @text into custom.cfg of GRUB's folder @grub_dir (as in menu.dir), then the
@@ -32,6 +33,18 @@ int install_outside_remove(const char *root) _must_check_;
 
 /* Is anything of it there: 1 or 0. */
 int install_outside_present(const char *root);
+
+/* *Durable.* Removes the block alone: whatever the key says then, GRUB does not look at it. 0 also
+ * when there is none. */
+int install_block_remove(const char *root) _must_check_;
+
+/* What the next boot needs and is not there, for people (static): the block, or recount.cpio in the
+ * mounted store @store_dir. NULL: nothing is missing. */
+const char *install_missing(const char *root, const char *store_dir);
+
+/* custom.cfg below @root with only one of the block's two markers in it, for people: 1 with its
+ * path in @path. Nobody but a person can mend it. 0: there is none. */
+int install_block_damaged(const char *root, char path[INSTALL_PATH]);
 
 /* The boot archive of the recount-init that lies beside this program or in LIBEXECDIR. Owned by
  * caller, free(). */

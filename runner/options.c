@@ -141,6 +141,8 @@ static const struct rule rules[] = {
 	 parse_loads},
 	{"rounds", "N", "how often every kernel is booted (default 6)", COUNT, AT(rounds), 1, 1000,
 	 NULL},
+	{"home-every", "ROUNDS", "come home to the default after every so many rounds", COUNT,
+	 AT(home_every), 1, 1000, NULL},
 	{"jobs", "N", "make -jN (default: the number of CPUs)", COUNT, AT(jobs), 1, PLAN_JOBS_MAX,
 	 NULL},
 	{"tree", "SRC", "folder or archive of the source; or a folder of the arena", TEXT, AT(tree),

@@ -23,6 +23,7 @@ struct options {	  /* strings are borrowed from argv; NULL or 0: not given */
 	const char *kernels; /* GLOB,… */
 	const char *loads;   /* NAME,…, all of them known, none twice */
 	unsigned rounds;
+	unsigned home_every; /* rounds after which the machine comes home; 0: never between */
 	unsigned jobs;
 	const char *tree;
 	const char *target;

@@ -168,6 +168,7 @@ static void draw_limits(struct draft *d)
 
 	p->margin = 0.01;
 	p->rounds_max = d->o->rounds;
+	p->home_every_rounds = d->o->home_every;
 	p->retries = RETRIES;
 	p->boot_timeout_ms = 10 * MINUTE_MS;
 	p->trial_timeout_ms = d->prepared->workload.build_ns / 1000000 * BUILD_SLOWDOWN;

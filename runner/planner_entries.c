@@ -119,7 +119,14 @@ static int add_entry(struct entries *d, const struct kernel *k, const char *labe
 		return r;
 	snprintf(path, sizeof(path), "%s%s", d->m->root, k->image);
 	r = digest_file(path, e->kernel_sha256);
-	return r < 0 ? log_errno(r, "read the kernel %s", path) : 0;
+	if (r < 0)
+		return log_errno(r, "read the kernel %s", path);
+	snprintf(path, sizeof(path), "%s%s", d->m->root, e->initrd ? e->initrd : "");
+	r = e->initrd ? digest_file(path, e->initrd_sha256) : 0;
+	/* A link has no bytes of its own to be compared by. */
+	if (r == -ELOOP)
+		r = 0;
+	return r < 0 ? log_errno(r, "read the initrd %s", path) : 0;
 }
 
 /* "LABEL+mitigations=off,nosmt", made short and unique. */

@@ -90,6 +90,9 @@ static void print_head(FILE *out, const struct plan *plan)
 	amount_duration(duration, planner_estimate_ns(plan));
 	fprintf(out, "about %s; seed %" PRIu64 "; baseline %s\n", duration, plan->seed,
 		plan->baseline);
+	if (plan->home_every_rounds)
+		fprintf(out, "comes home to the default after every %u round%s\n",
+			plan->home_every_rounds, plan->home_every_rounds == 1 ? "" : "s");
 }
 
 static void print_workloads(FILE *out, const struct plan *plan)

@@ -23,6 +23,7 @@ struct records {
 	struct record *r;
 	size_t n;
 	int64_t since_s;
+	const char *token;
 };
 
 static void records_clear(struct records *l)
@@ -69,15 +70,34 @@ static int is_panic(const char *text, size_t len)
 	return 0;
 }
 
-static int take_record(struct records *l, const char *path, const char *name)
+/* 1: it says that it is of the attempt with @token, 0: of another, -1: it does not say. */
+static int says_token(const char *text, size_t len, const char *token)
+{
+	static const char key[] = "recount.token=";
+	size_t key_len = sizeof(key) - 1, n = strlen(token);
+	const char *at = text, *end = text + len;
+	int said = -1;
+
+	while ((at = memmem(at, (size_t)(end - at), key, key_len))) {
+		at += key_len;
+		if (n && (size_t)(end - at) >= n && !memcmp(at, token, n) &&
+		    (at + n == end || strchr(" \n\"", at[n])))
+			return 1;
+		said = 0;
+	}
+	return said;
+}
+
+static int take_record(struct records *l, const char *path, const char *name, int is_young)
 {
 	struct record one = {0}, *grown;
-	int r;
+	int r, said;
 
 	r = read_all(path, &one.text, &one.len);
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0 || !one.text || !is_panic(one.text, one.len)) {
+	said = r < 0 ? 0 : says_token(one.text, one.len, l->token);
+	if (said == 0 || (said < 0 && !is_young) || !is_panic(one.text, one.len)) {
 		free(one.text);
 		return 0;
 	}
@@ -114,9 +134,9 @@ static int walk(struct records *l, const char *dir, unsigned depth)
 			continue;
 		if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
 			r = walk(l, path, depth + 1);
-		else if (S_ISREG(st.st_mode) && st.st_mtime > l->since_s &&
+		else if (S_ISREG(st.st_mode) &&
 			 (!strncmp(e->d_name, "dmesg-", 6) || !strcmp(e->d_name, "dmesg.txt")))
-			r = take_record(l, path, e->d_name);
+			r = take_record(l, path, e->d_name, st.st_mtime > l->since_s);
 	}
 	return r;
 }
@@ -172,9 +192,9 @@ static int join(const struct records *l, struct pstore *out)
 	return 0;
 }
 
-int pstore_find(const char *root, int64_t since_s, struct pstore *out)
+int pstore_find(const char *root, int64_t since_s, const char *token, struct pstore *out)
 {
-	_cleanup_(records_clear) struct records l = {.since_s = since_s};
+	_cleanup_(records_clear) struct records l = {.since_s = since_s, .token = token};
 	struct pstore p = {0};
 	size_t i;
 	int r;

@@ -22,11 +22,14 @@ struct pstore {
 };
 
 /*
- * Reads the records below @root ("" for the running machine) that are younger than @since_s (UTC)
- * and hold a panic or an oops. Older ones, and those that cannot be read as text, are left out and
- * left alone. Returns 0 also when there is none. Owned by caller, pstore_free().
+ * Reads the records below @root ("" for the running machine) that hold a panic or an oops of the
+ * attempt with @token. A text with "recount.token=" on it (the kernel's command line) says itself
+ * whether it is one, whatever the dying kernel's clock was; any other counts when it is younger
+ * than @since_s (UTC). The rest, and what cannot be read as text, is left out and left alone.
+ * Returns 0 also when there is none. Owned by caller, pstore_free().
  */
-int pstore_find(const char *root, int64_t since_s, struct pstore *out) _must_check_;
+int pstore_find(const char *root, int64_t since_s, const char *token,
+		struct pstore *out) _must_check_;
 void pstore_free(struct pstore *p);
 
 /* Removes the records of @p, so that the storage has room for the next one; what cannot be removed

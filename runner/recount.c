@@ -6,7 +6,7 @@
 #include "results/log.h"
 #include "runner/options.h"
 
-#define CHOICE "kernels loads rounds jobs tree target product baseline seed swap append"
+#define CHOICE "kernels loads rounds home-every jobs tree target product baseline seed swap append"
 
 static const struct verb verbs[] = {
 	{"kernels", "", "what could be booted here, and why the rest cannot", "kernels", 0,

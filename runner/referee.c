@@ -44,6 +44,17 @@ static const struct attempt_state *find_token(const struct campaign *c, const ch
 	return NULL;
 }
 
+/* Has any boot but the canary been armed? */
+static int has_begun(const struct campaign *c)
+{
+	size_t b;
+
+	for (b = 1; b < c->plan->n_boots; b++)
+		if (c->boots[b].n_attempts)
+			return 1;
+	return 0;
+}
+
 static struct referee_finding judge_recount_boot(const struct campaign *c, const char *token)
 {
 	struct referee_finding f = {.verdict = REFEREE_STAY};
@@ -52,6 +63,9 @@ static struct referee_finding judge_recount_boot(const struct campaign *c, const
 	if (s && !s->done && !s->failed) {
 		f.verdict = REFEREE_GO_HOME;
 		f.reason = "init-not-reached";
+	} else if (s && f.boot == 0 && s->done && !has_begun(c)) {
+		/* The boot after the canary had to be the default: the one-shot sticks. */
+		f.verdict = REFEREE_STUCK;
 	} else {
 		/* Never a reboot for what is booked already: that could go on for ever. */
 		f.boot = f.attempt = 0;
@@ -104,35 +118,40 @@ struct referee_finding referee_judge(const struct campaign *c, const struct ones
 int referee_last_armed(const struct campaign *c, unsigned *boot, unsigned *attempt,
 		       int64_t *armed_s)
 {
-	int found = 0;
+	const struct attempt_state *last = NULL;
 	size_t b;
 	unsigned a;
 
 	for (b = 0; b < c->plan->n_boots; b++) {
 		for (a = 1; a <= c->boots[b].n_attempts; a++) {
 			const struct attempt_state *s = attempt_of(c, b, a);
-			int64_t t;
 
-			if (!s->exists || referee_utc(s->armed.armed_utc, &t) < 0 ||
-			    (found && t < *armed_s))
+			/* What was booked without a boot was never armed. */
+			if (!s->exists || !s->armed.token[0] ||
+			    (s->failed && !strcmp(s->failure.reason, "changed")) ||
+			    (last && s->armed.sequence < last->armed.sequence))
 				continue;
-			found = 1;
-			*armed_s = t;
+			last = s;
 			*boot = b;
 			*attempt = a;
 		}
 	}
-	return found;
+	if (last && referee_utc(last->armed.armed_utc, armed_s) < 0)
+		*armed_s = 0;
+	return last != NULL;
 }
 
-/* Nothing but a person brings a machine back long after a boot that was never reached had to be
- * over. */
+/*
+ * Nothing but a person brings a machine back long after a boot that was never reached had to be
+ * over. Clocks that cannot be believed say nothing: one from before the plan was made, or one that
+ * has gone back since the boot was armed.
+ */
 static int person_came(const struct campaign *c, const struct referee_now *now)
 {
 	const struct plan *p = c->plan;
 	const struct attempt_state *s;
 	unsigned boot, attempt;
-	int64_t armed_s, limit_ms;
+	int64_t armed_s, made_s, limit_ms;
 
 	if (now->asked || !referee_last_armed(c, &boot, &attempt, &armed_s))
 		return 0;
@@ -142,8 +161,10 @@ static int person_came(const struct campaign *c, const struct referee_now *now)
 		return 1;
 	if (!s->failed || strcmp(s->failure.reason, "not-reached") != 0)
 		return 0;
-	if (armed_s < now->rearmed_s)
+	if (now->rearmed_s)
 		armed_s = now->rearmed_s;
+	if (referee_utc(p->created_utc, &made_s) < 0 || armed_s < made_s)
+		return 0;
 	limit_ms = p->boot_timeout_ms + (int64_t)p->boots[boot].n_trials * p->trial_timeout_ms;
 	return now->now_s - armed_s > limit_ms / 1000 + REFEREE_LATE_S;
 }
@@ -152,12 +173,7 @@ static int person_came(const struct campaign *c, const struct referee_now *now)
  * armed, it has. */
 static int canary_came_home(const struct campaign *c, const char *uname)
 {
-	size_t b;
-
-	for (b = 1; b < c->plan->n_boots; b++)
-		if (c->boots[b].n_attempts)
-			return 1;
-	return !strcmp(uname, c->plan->default_uname);
+	return has_begun(c) || !strcmp(uname, c->plan->default_uname);
 }
 
 enum referee_step referee_next(const struct campaign *c, const struct referee_finding *finding,
@@ -165,6 +181,8 @@ enum referee_step referee_next(const struct campaign *c, const struct referee_fi
 {
 	unsigned b, a;
 
+	if (finding->verdict == REFEREE_STUCK)
+		return REFEREE_CANARY_BAD;
 	if (finding->verdict == REFEREE_REARM) {
 		*boot = finding->boot;
 		*attempt = finding->attempt;
@@ -189,15 +207,80 @@ enum referee_step referee_next(const struct campaign *c, const struct referee_fi
 	return REFEREE_ARM;
 }
 
-const char *referee_why(enum referee_step step)
+/* What went wrong with the trial of the canary that has to work; NULL: nothing. */
+static const char *canary_trial(const struct campaign *c, char text[64])
 {
-	switch (step) {
-	case REFEREE_LIMIT:
-		return "ended early: the campaign used up the boots it was allowed (boots_max)";
-	case REFEREE_CANARY_BAD:
-		return "ended early: the trial boot into the machine's own default kernel did not "
-		       "come home as it should";
-	default:
-		return "";
+	const struct boot_state *b = &c->boots[0];
+	const struct plan_boot *plan = &c->plan->boots[0];
+	const struct trial_record *last = NULL;
+	size_t i;
+
+	for (i = 0; i < b->n_records; i++)
+		if (!strcmp(b->records[i].load, c->plan->loads[0].name))
+			last = &b->records[i];
+	if (!last)
+		return "left no record of its trial that can be read";
+	if (campaign_cell_record(c, 0, last->trial) || !plan->n_trials)
+		return NULL;
+	if (last->status == TRIAL_FAILED)
+		return "its trial failed";
+	if (last->status == TRIAL_TIMEOUT)
+		return "its trial took too long";
+	snprintf(text, 64, "its trial was %s%s%.32s%s", trial_status_name(last->status),
+		 last->n_voids ? " (" : "", last->n_voids ? last->voids[0] : "",
+		 last->n_voids ? ")" : "");
+	return text;
+}
+
+static void print_canary(FILE *f, const struct campaign *c, const char *uname, int stuck)
+{
+	const struct boot_state *b = &c->boots[0];
+	char text[64];
+	unsigned a;
+
+	if (stuck) {
+		fputs("the boot after it carries its token again, so GRUB does not forget a "
+		      "one-shot on this machine",
+		      f);
+		return;
 	}
+	if (campaign_canary_passed(c)) {
+		fprintf(f, "it came home to %s, not to %s", uname, c->plan->default_uname);
+		return;
+	}
+	for (a = 1; a <= b->n_attempts; a++) {
+		const struct attempt_state *s = attempt_of(c, 0, a);
+		const char *trial = s->done ? canary_trial(c, text) : NULL;
+
+		fprintf(f, "%sattempt %u: %s", a > 1 ? "; " : "", a,
+			s->failed ? s->failure.reason
+			: trial	  ? trial
+			: s->done ? "done"
+				  : "open");
+	}
+}
+
+int referee_explain(const struct campaign *c, enum referee_step step,
+		    const struct referee_finding *finding, const char *uname, char **text)
+{
+	_cleanup_free_ char *out = NULL;
+	size_t len;
+	FILE *f = open_memstream(&out, &len);
+
+	if (!f)
+		return -ENOMEM;
+	if (step == REFEREE_LIMIT)
+		fprintf(f,
+			"ended early: the campaign used up the %u boots it was allowed (boots_max)",
+			c->plan->boots_max);
+	if (step == REFEREE_CANARY_BAD) {
+		fputs("ended early: the trial boot into the machine's own default kernel did not "
+		      "go as it should: ",
+		      f);
+		print_canary(f, c, uname, finding->verdict == REFEREE_STUCK);
+	}
+	if (fclose(f))
+		return -ENOMEM;
+	*text = TAKE_PTR(out);
+	return 0;
 }

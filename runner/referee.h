@@ -24,11 +24,12 @@ enum referee_verdict {
 	REFEREE_GO_HOME, /* this very boot is the attempt, but recount-init did not run: book it,
 			  * arm nothing, reboot to the default */
 	REFEREE_STAY,	 /* a recount boot that nobody waits for: arm nothing, leave it alone */
+	REFEREE_STUCK,	 /* the first boot after the canary carries its token: the run ends */
 };
 
 struct referee_finding {
 	enum referee_verdict verdict;
-	unsigned boot, attempt; /* of the attempt; 0, 0 for REFEREE_NONE and REFEREE_STAY */
+	unsigned boot, attempt; /* of the attempt; 0, 0 where there is none */
 	const char *reason;	/* static, as in failed-N.json, for REFEREE_BOOK and _GO_HOME; else
 				 * NULL */
 };
@@ -50,7 +51,8 @@ enum referee_step {
 	REFEREE_CANARY_BAD, /* the trial boot did not come home: the same, and say so */
 };
 
-/* The attempt that was armed last and when (UTC): 1, or 0 when none was. */
+/* The attempt that was armed last, by the numbers of arming and no clock, and when (UTC; 0: not
+ * known): 1, or 0 when none was. Pure. */
 int referee_last_armed(const struct campaign *c, unsigned *boot, unsigned *attempt,
 		       int64_t *armed_s);
 
@@ -72,7 +74,13 @@ enum referee_step referee_next(const struct campaign *c, const struct referee_fi
 /* Seconds since 1970 of a text like 2026-11-30T22:51:59Z; -EBADMSG. */
 int referee_utc(const char *text, int64_t *seconds) _must_check_;
 
-/* The line that says why a campaign ended early; "" for REFEREE_COMPLETE. Static. */
-const char *referee_why(enum referee_step step);
+/*
+ * The line for people that says why a campaign ended early: of the canary what became of its
+ * attempts, or which kernel it came home to (@uname, of this boot). "" for REFEREE_COMPLETE. Owned
+ * by caller, free(). Pure.
+ */
+int referee_explain(const struct campaign *c, enum referee_step step,
+		    const struct referee_finding *finding, const char *uname,
+		    char **text) _must_check_;
 
 #endif

@@ -6,9 +6,12 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "results/log.h"
+
+#define NOTICE_PATH "/run/motd.d/recount"
 
 extern char **environ;
 
@@ -70,11 +73,28 @@ void service_reload(void)
 	(void)run(argv, 1);
 }
 
+/* For those who are not there yet. What cannot be written here is no reason not to go on. */
+static void put_notice(const char *text)
+{
+	_cleanup_close_ int fd = -1;
+
+	mkdir("/run/motd.d", 0755);
+	fd = open(NOTICE_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd >= 0)
+		dprintf(fd, "%s\n", text);
+}
+
+void service_untell(void)
+{
+	unlink(NOTICE_PATH);
+}
+
 void service_tell(const char *text)
 {
 	const char *const argv[] = {"wall", text, NULL};
 	_cleanup_close_ int fd = -1;
 
+	put_notice(text);
 	if (run(argv, 1) == 0)
 		return;
 	fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);

@@ -4,14 +4,13 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
-#include "results/digest.h"
 #include "results/log.h"
 #include "results/report.h"
 #include "runner/arm.h"
 #include "runner/pstore.h"
+#include "runner/unchanged.h"
 
 static void name_damage(const char *path, int err)
 {
@@ -90,17 +89,24 @@ static int64_t rearmed_s(const struct settle *s, unsigned boot, unsigned attempt
 	return last_s;
 }
 
-/* When the attempt was armed, for the first or the last time. */
-static int64_t armed_s(const struct settle *s, unsigned boot, unsigned attempt)
+/*
+ * From when on panic text can be the attempt's own, by the clock of the kernel that died: it was
+ * armed then, for the last time. The plan was made before, whatever the clock said at arming; and a
+ * kernel that died early took a hardware clock in local time for UTC.
+ */
+static int64_t panic_since_s(const struct settle *s, unsigned boot, unsigned attempt)
 {
-	int64_t again_s = rearmed_s(s, boot, attempt), first_s;
+	int64_t since_s = rearmed_s(s, boot, attempt), made_s, offset_s = s->plan->rtc_offset_s;
 
-	if (referee_utc(attempt_of(s, boot, attempt)->armed.armed_utc, &first_s) < 0)
-		return again_s;
-	return again_s > first_s ? again_s : first_s;
+	if (since_s == 0 &&
+	    referee_utc(attempt_of(s, boot, attempt)->armed.armed_utc, &since_s) < 0)
+		since_s = 0;
+	if (referee_utc(s->plan->created_utc, &made_s) == 0 && since_s < made_s)
+		since_s = made_s;
+	return offset_s < 0 ? since_s + offset_s : since_s;
 }
 
-/* Panic text that is younger than the open attempt. */
+/* Panic text of the open attempt. */
 static int find_panic(const struct settle *s, struct pstore *out)
 {
 	unsigned boot, attempt;
@@ -109,7 +115,8 @@ static int find_panic(const struct settle *s, struct pstore *out)
 	*out = (struct pstore){0};
 	if (!campaign_open_attempt(s->campaign, &boot, &attempt))
 		return 0;
-	r = pstore_find(s->root, armed_s(s, boot, attempt), out);
+	r = pstore_find(s->root, panic_since_s(s, boot, attempt),
+			attempt_of(s, boot, attempt)->armed.token, out);
 	return r < 0 ? log_errno(r, "look for panic records") : 0;
 }
 
@@ -201,6 +208,9 @@ static int write_attempt(struct settle *s, const struct plan_boot *boot, unsigne
 	snprintf(record.entry, sizeof(record.entry), "%s", boot->entry);
 	snprintf(record.plan_sha256, sizeof(record.plan_sha256), "%s", s->plan_sha256);
 	arm_utc(record.armed_utc);
+	r = arm_sequence(s->store, s->plan, &record.sequence);
+	if (r < 0)
+		return r;
 	store_boot_path(path, s->plan->id, boot->boot, "attempt", attempt, "json");
 	r = attempt_encode(&record, &json);
 	if (r == 0)
@@ -230,51 +240,16 @@ static int give_up(struct settle *s, const struct plan_boot *boot, const char *r
 	return 0;
 }
 
-/* A folder without any of the plan's kernels is likelier a /boot that is not mounted. */
-static int has_another_kernel(const struct settle *s, const char *kernel)
-{
-	size_t folder = (size_t)(strrchr(kernel, '/') - kernel) + 1;
-	char path[4096];
-	size_t i;
-
-	for (i = 0; i < s->plan->n_entries; i++) {
-		const char *other = s->plan->entries[i].kernel;
-
-		if (!strcmp(other, kernel) || strncmp(other, kernel, folder) != 0)
-			continue;
-		snprintf(path, sizeof(path), "%s%s", s->root, other);
-		if (access(path, F_OK) == 0)
-			return 1;
-	}
-	return 0;
-}
-
-/* 1 when the image is not the one that was planned, and says so. What cannot be read is no sign of
- * that: an entry is not given up for a disk that is slow or a /boot that is not mounted. */
 static int is_changed(const struct settle *s, const struct plan_entry *e)
 {
-	char path[4096], sha256[PLAN_SHA256];
-	const char *what = "has changed";
-	struct stat st;
-	int r;
+	int r = unchanged_entry(s->root, s->plan, e);
 
-	snprintf(path, sizeof(path), "%s%s", s->root, e->kernel);
-	r = digest_file(path, sha256);
-	if (r == 0 && !strcmp(sha256, e->kernel_sha256))
-		return 0;
-	if (r == -ENOENT && has_another_kernel(s, e->kernel))
-		what = "was removed";
-	else if (r < 0 && lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		what = "was replaced by a link or a folder";
-	else if (r < 0) {
-		log_errno(r, "read %s", path);
+	if (r == 1)
+		log_warn("what is left of %s is skipped", e->label);
+	if (r < 0)
 		log_info("nothing is armed in this boot; mount what it lies on, then recount "
 			 "resume, or end the campaign: recount stop");
-		return r;
-	}
-	log_warn("%s %s since the plan was made; what is left of %s is skipped", path, what,
-		 e->label);
-	return 1;
+	return r;
 }
 
 static int skip_entry(struct settle *s, const struct plan_entry *e, struct referee_finding *finding)
@@ -340,32 +315,66 @@ static int put_report(struct settle *s, const char *name, const char *text, size
 	return r < 0 ? log_errno(r, "write %s on the store", path) : 0;
 }
 
-int settle_report(struct settle *s, enum referee_step step)
+static int make_text(const struct settle *s, const char *why, char **text, size_t *len)
+{
+	_cleanup_free_ char *out = NULL;
+	FILE *f = open_memstream(&out, len);
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	fprintf(f, "%s%s", why, why[0] ? "\n\n" : "");
+	r = report_text(f, s->campaign, NULL);
+	if (fclose(f) && r == 0)
+		r = -ENOMEM;
+	if (r == 0)
+		*text = TAKE_PTR(out);
+	return r;
+}
+
+static int make_json(const struct settle *s, char **text, size_t *len)
+{
+	_cleanup_free_ char *out = NULL;
+	FILE *f = open_memstream(&out, len);
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	r = report_json(f, s->campaign, NULL);
+	if (fclose(f) && r == 0)
+		r = -ENOMEM;
+	if (r == 0)
+		*text = TAKE_PTR(out);
+	return r;
+}
+
+int settle_report(struct settle *s, const char *why)
 {
 	_cleanup_free_ char *text = NULL, *json = NULL;
 	size_t text_len = 0, json_len = 0;
-	const char *why = referee_why(step);
-	FILE *f = open_memstream(&text, &text_len);
-	int r = f ? 0 : -ENOMEM;
+	int r = make_text(s, why, &text, &text_len);
 
-	if (f) {
-		fprintf(f, "%s%s", why, why[0] ? "\n\n" : "");
-		r = report_text(f, s->campaign, NULL);
-		if (fclose(f) && r == 0)
-			r = -ENOMEM;
-	}
-	f = r == 0 ? open_memstream(&json, &json_len) : NULL;
-	if (f) {
-		r = report_json(f, s->campaign, NULL);
-		if (fclose(f) && r == 0)
-			r = -ENOMEM;
-	}
-	if (r == 0 && (!text || !json))
-		r = -ENOMEM;
+	if (r == 0)
+		r = make_json(s, &json, &json_len);
 	if (r != 0)
 		return log_errno(r, "make the report of %s", s->plan->id);
 	fwrite(text, 1, text_len, stdout);
 	fflush(stdout);
 	r = put_report(s, "report.json", json, json_len);
 	return r < 0 ? r : put_report(s, "report.txt", text, text_len);
+}
+
+void settle_last_words(const struct settle *s)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len = 0;
+	int r = make_text(s, "", &text, &len);
+
+	if (r < 0) {
+		log_errno(r, "make the report of %s", s->plan->id);
+		return;
+	}
+	log_info("the store can be read, but not written; what it holds of %s:", s->plan->id);
+	fwrite(text, 1, len, stdout);
+	fflush(stdout);
 }

@@ -29,10 +29,10 @@ void settle_clear(struct settle *s);
 int settle_open(struct settle *s, const char *token, struct referee_finding *out) _must_check_;
 
 /*
- * Hashes the kernels of all boots with unfinished cells; the attempts that are left to a changed or
- * removed one are booked as "changed", and it is named. A @finding of such a boot becomes
- * REFEREE_NONE. Returns their number. One that cannot be read, or is missing together with all of
- * the plan's kernels in its folder, is an error: nothing may be armed then.
+ * Hashes kernel and initrd of all boots with unfinished cells (unchanged.h); the attempts that are
+ * left to a changed one are booked as "changed", and it is named. A @finding of such a boot becomes
+ * REFEREE_NONE. Returns the number of such entries. A file that cannot be read is an error: nothing
+ * may be armed then.
  */
 int settle_changed(struct settle *s, struct referee_finding *finding) _must_check_;
 
@@ -46,8 +46,12 @@ enum referee_step settle_next(const struct settle *s, const struct referee_findi
  */
 int settle_rearmed(struct settle *s, unsigned boot, unsigned attempt, unsigned max) _must_check_;
 
-/* *Durable.* Writes campaigns/ID/report/report.txt (starting with referee_why()) and report.json,
- * and prints the first to standard output. */
-int settle_report(struct settle *s, enum referee_step step) _must_check_;
+/* *Durable.* Writes campaigns/ID/report/report.txt (starting with @why it ended early, or "") and
+ * report.json, and prints the first to standard output. */
+int settle_report(struct settle *s, const char *why) _must_check_;
+
+/* Prints the report of the loaded campaign to standard output (the console, for the referee): the
+ * results as they are, when nothing can be written any more. */
+void settle_last_words(const struct settle *s);
 
 #endif

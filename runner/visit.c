@@ -323,7 +323,8 @@ static int arm_next(const struct visit *v, struct store *s)
 	log_info("done %u of %u, void %u, failed %u", n.trials_finished, n.trials_planned,
 		 n.records_void, n.records_failed);
 	/* After the canary the referee must have seen the machine's own default come up. */
-	if (v->boot->boot > 0 && campaign_next(c, &boot, &attempt) == CAMPAIGN_BOOT)
+	if (campaign_next(c, &boot, &attempt) == CAMPAIGN_BOOT &&
+	    !campaign_comes_home(v->plan, v->boot->boot, boot))
 		return arm_boot(s, STORE_MOUNT, v->plan, v->plan_sha256, boot, attempt, token);
 	r = oneshot_disarm(STORE_MOUNT "/grub/grubenv");
 	return r < 0 ? log_errno(r, "clear the one-shot") : 0;

@@ -74,8 +74,8 @@ def entry(version, title, menu_id, words="", indent=""):
 """
 
 
-def grub_cfg(versions, default="0"):
-    """A grub.cfg as Debian's grub-mkconfig writes it."""
+def grub_cfg(versions, default="0", panic="panic=10"):
+    """A grub.cfg as Debian's grub-mkconfig writes it, where GRUB_CMDLINE_LINUX_DEFAULT has panic=."""
     advanced = "".join(
         entry(v, f"Debian GNU/Linux, with Linux {v}", f"gnulinux-{v}-advanced-{ROOT_UUID}",
               "quiet", "\t") +
@@ -116,7 +116,7 @@ set timeout=5
 function gfxmode {{
 \tset gfxpayload="${{1}}"
 }}
-{entry(versions[0], "Debian GNU/Linux", f"gnulinux-simple-{ROOT_UUID}", "quiet")}\
+{entry(versions[0], "Debian GNU/Linux", f"gnulinux-simple-{ROOT_UUID}", f"{panic} quiet")}\
 submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-{ROOT_UUID}' {{
 {advanced}}}
 

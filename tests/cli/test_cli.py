@@ -460,6 +460,23 @@ def test_default_in_the_submenu_by_id(machine):
     assert lines(machine.recount("check"), "no") == []
 
 
+@pytest.mark.parametrize("panic, words", [("", "no panic= on its command line"),
+                                          ("panic=0", "has panic=0")])
+def test_default_entry_that_would_stop_at_a_panic(machine, panic, words):
+    before = machine.recount("check")
+    machine.grub(grub_cfg([RUNNING, OTHER], panic=panic))
+    result = machine.recount("check")
+    new = set(lines(result, "warn")) - set(lines(before, "warn"))
+    assert result.returncode == DONE and len(new) == 1
+    [line] = new
+    assert all(word in line for word in ["default", words, "panic=10", "update-grub"])
+
+
+def test_half_a_block_in_custom_cfg(machine):
+    machine.write("boot/grub/custom.cfg", "set x=1\n### END recount ###\n")
+    refused(machine, ["grub", "/boot/grub/custom.cfg has only one of the lines", "by hand"])
+
+
 def test_boot_counter(machine):
     machine.write("boot/grub/grubenv",
                   "# GRUB Environment Block\nboot_counter=2\n".ljust(1024, "#"))

@@ -504,6 +504,32 @@ static void other_files_are_none_of_its_business(void **state)
 	assert_int_equal(c->boots[1].n_attempts, 0);
 }
 
+static void home_comes_after_the_canary_and_between_rounds(void **state)
+{
+	(void)state;
+	/* the sample's rounds are boots 1 to 3 and 4 to 6 */
+	assert_int_equal(campaign_comes_home(plan, 0, 0), 1);
+	assert_int_equal(campaign_comes_home(plan, 0, 1), 1);
+	assert_int_equal(campaign_comes_home(plan, 3, 4), 0);
+	plan->home_every_rounds = 1;
+	assert_int_equal(campaign_comes_home(plan, 3, 4), 1);
+	assert_int_equal(campaign_comes_home(plan, 1, 2), 0);
+	assert_int_equal(campaign_comes_home(plan, 2, 2), 0);
+	/* a boot that was put off to the end, and what follows it */
+	assert_int_equal(campaign_comes_home(plan, 6, 2), 0);
+	for (unsigned boot = 1; boot < 7; boot++)
+		plan->boots[boot].round = boot;
+	plan->home_every_rounds = 2;
+	assert_int_equal(campaign_comes_home(plan, 1, 2), 0);
+	assert_int_equal(campaign_comes_home(plan, 2, 3), 1);
+	assert_int_equal(campaign_comes_home(plan, 3, 4), 0);
+	assert_int_equal(campaign_comes_home(plan, 4, 5), 1);
+	/* rounds that were given up are passed over, the turn is not */
+	assert_int_equal(campaign_comes_home(plan, 1, 4), 1);
+	plan->home_every_rounds = 6;
+	assert_int_equal(campaign_comes_home(plan, 1, 6), 0);
+}
+
 static void counts_leave_the_canary_out(void **state)
 {
 	struct campaign_counts n;
@@ -553,6 +579,7 @@ int main(void)
 		TEST(a_damaged_attempt_is_used_and_open),
 		TEST(a_wrong_token_is_not_believed),
 		TEST(other_files_are_none_of_its_business),
+		TEST(home_comes_after_the_canary_and_between_rounds),
 		TEST(counts_leave_the_canary_out),
 	};
 

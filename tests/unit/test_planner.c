@@ -53,6 +53,8 @@ static int set_up(void **state)
 	fakeroot_put(f->root, "boot/vmlinuz-6.1.0", "one", 3);
 	fakeroot_put(f->root, "boot/vmlinuz-6.12.9", "two", 3);
 	fakeroot_put(f->root, "boot/vmlinuz-7.3.0", "three", 5);
+	fakeroot_put(f->root, "boot/initrd.img-6.1.0", "initrd one", 10);
+	fakeroot_put(f->root, "boot/initrd.img-6.12.9", "initrd two", 10);
 	options_init(&f->o);
 	f->o.root = f->root;
 	f->o.seed = 42;
@@ -294,6 +296,9 @@ static void entries_have_the_menus_command_lines(void **state)
 	assert_null(plan->entries[2].initrd);
 	digest_bytes("three", 5, hex);
 	assert_string_equal(plan->entries[2].kernel_sha256, hex);
+	assert_string_equal(plan->entries[2].initrd_sha256, "");
+	digest_bytes("initrd two", 10, hex);
+	assert_string_equal(plan->entries[1].initrd_sha256, hex);
 	assert_string_equal(plan->entries[3].label, "6.12+mitigations=off,a,b");
 	assert_string_equal(plan->entries[3].cmdline,
 			    "root=UUID=" UUID_A " ro nosmt mitigations=off a b panic=10 rd.shell=0 "
@@ -319,6 +324,34 @@ static void long_append_labels_are_cut_and_stay_unique(void **state)
 		assert_in_range(strlen(plan->entries[i].label), 1, 31);
 		assert_ptr_equal(plan_find_entry(plan, plan->entries[i].label), &plan->entries[i]);
 	}
+	plan_free(plan);
+}
+
+static void home_every_is_in_the_plan_and_said(void **state)
+{
+	struct fixture *f = *state;
+	struct plan *plan = draw(f), *back;
+	char *json, *text;
+	size_t len;
+	FILE *out;
+
+	assert_int_equal(plan->home_every_rounds, 0);
+	json = encoded(plan);
+	assert_null(strstr(json, "home_every_rounds"));
+	free(json);
+	plan_free(plan);
+	f->o.home_every = 2;
+	plan = draw(f);
+	json = encoded(plan);
+	assert_int_equal(plan_decode(json, strlen(json), &back, NULL), 0);
+	assert_int_equal(back->home_every_rounds, 2);
+	out = open_memstream(&text, &len);
+	planner_print(out, back);
+	assert_int_equal(fclose(out), 0);
+	assert_non_null(strstr(text, "comes home to the default after every 2 rounds\n"));
+	free(text);
+	free(json);
+	plan_free(back);
 	plan_free(plan);
 }
 
@@ -455,6 +488,7 @@ int main(void)
 		TEST(canary_is_booted_also_when_it_is_not_compared),
 		TEST(entries_have_the_menus_command_lines),
 		TEST(long_append_labels_are_cut_and_stay_unique),
+		TEST(home_every_is_in_the_plan_and_said),
 		TEST(limits_follow_from_the_build),
 		TEST(loads_are_sized_for_the_machine),
 		TEST(mem_needs_enough_swap),

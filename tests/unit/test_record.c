@@ -239,7 +239,7 @@ static void decode_refuses_every_cut_and_survives_flips(void **state)
 
 static void attempt_goes_there_and_back(void **state)
 {
-	struct attempt_record r = {.boot = 7, .attempt = 2}, back;
+	struct attempt_record r = {.boot = 7, .attempt = 2, .sequence = 12}, back;
 	char *json = NULL;
 
 	(void)state;
@@ -251,6 +251,13 @@ static void attempt_goes_there_and_back(void **state)
 	assert_int_equal(attempt_decode(json, strlen(json), &back), 0);
 	assert_memory_equal(&r, &back, sizeof(r));
 	assert_int_equal(attempt_decode(json, strlen(json) - 2, &back), -EBADMSG);
+	free(json);
+	/* one of a store from before there was a number */
+	r.sequence = 0;
+	assert_int_equal(attempt_encode(&r, &json), 0);
+	assert_null(strstr(json, "sequence"));
+	assert_int_equal(attempt_decode(json, strlen(json), &back), 0);
+	assert_memory_equal(&r, &back, sizeof(r));
 	free(json);
 	assert_int_equal(attempt_decode("{}", 2, &back), -EBADMSG);
 	assert_int_equal(attempt_decode("[]", 2, &back), -EBADMSG);

@@ -9,6 +9,7 @@ struct night {
 	struct plan *plan;
 	struct campaign c;
 	struct oneshot_state state;
+	unsigned n_armed;
 };
 
 static int setup(void **state)
@@ -52,6 +53,7 @@ static struct attempt_state *arm(struct night *n, unsigned boot, unsigned minute
 	a->exists = 1;
 	a->armed.boot = boot;
 	a->armed.attempt = b->n_attempts;
+	a->armed.sequence = ++n->n_armed;
 	snprintf(a->armed.token, sizeof(a->armed.token), "token-%u-%u", boot, b->n_attempts);
 	snprintf(a->armed.armed_utc, sizeof(a->armed.armed_utc), "2026-12-01T%02u:%02u:00Z",
 		 minute / 60, minute % 60);
@@ -129,6 +131,29 @@ static void assert_armed(struct night *n, unsigned minute, unsigned boot, unsign
 	assert_int_equal(next(n, minute, &b, &a), REFEREE_ARM);
 	assert_int_equal(b, boot);
 	assert_int_equal(a, attempt);
+}
+
+/* Why it ended contains @words; for "" it is empty. */
+static void assert_explained_by(struct night *n, enum referee_step step,
+				const struct referee_finding *f, const char *uname,
+				const char *words)
+{
+	char *text = NULL;
+
+	assert_int_equal(referee_explain(&n->c, step, f, uname, &text), 0);
+	if (!*words)
+		assert_string_equal(text, "");
+	else if (!strstr(text, words))
+		fail_msg("\"%s\" is not in \"%s\"", words, text);
+	free(text);
+}
+
+static void assert_explained(struct night *n, enum referee_step step, const char *uname,
+			     const char *words)
+{
+	struct referee_finding none = {.verdict = REFEREE_NONE};
+
+	assert_explained_by(n, step, &none, uname, words);
 }
 
 static void case_28_power_cut_before_the_key_blames_nobody(void **state)
@@ -235,7 +260,7 @@ static void case_61_too_many_boots_end_it(void **state)
 	assert_armed(n, 12, 1, 2);
 	book(arm(n, 1, 12), "no-answer");
 	assert_int_equal(next(n, 14, &boot, &attempt), REFEREE_LIMIT);
-	assert_non_null(strstr(referee_why(REFEREE_LIMIT), "boots_max"));
+	assert_explained(n, REFEREE_LIMIT, HOME, "used up the 3 boots it was allowed (boots_max)");
 }
 
 static void case_72_canary_must_come_home_to_the_default_kernel(void **state)
@@ -249,6 +274,8 @@ static void case_72_canary_must_come_home_to_the_default_kernel(void **state)
 	assert_int_equal(judge(n, 0).verdict, REFEREE_NONE);
 	assert_armed(n, 10, 1, 1);
 	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_CANARY_BAD);
+	assert_explained(n, REFEREE_CANARY_BAD, now.uname,
+			 "it came home to 6.12.117, not to " HOME);
 	/* once another boot was armed it has come home, whatever runs today */
 	book(arm(n, 1, 10), "no-answer");
 	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_ARM);
@@ -263,6 +290,118 @@ static void case_72_canary_without_result_never_lets_the_run_start(void **state)
 	assert_armed(n, 5, 0, 2);
 	book(arm(n, 0, 5), "no-answer");
 	assert_int_equal(next(n, 9, &boot, &attempt), REFEREE_CANARY_BAD);
+}
+
+/* Each way in which the canary can fail, twice: the run never starts, and says why. */
+static void case_72_canary_fails(struct night *n, const char *reason)
+{
+	char words[128];
+	unsigned boot = 99, attempt = 99;
+
+	book(arm(n, 0, 1), reason);
+	take(n);
+	assert_armed(n, 5, 0, 2);
+	book(arm(n, 0, 5), reason);
+	take(n);
+	assert_int_equal(next(n, 9, &boot, &attempt), REFEREE_CANARY_BAD);
+	assert_int_equal(boot, 99);
+	snprintf(words, sizeof(words), "did not go as it should: attempt 1: %s; attempt 2: %s",
+		 reason, reason);
+	assert_explained(n, REFEREE_CANARY_BAD, HOME, words);
+}
+
+static void case_72_canary_not_reached(void **state)
+{
+	case_72_canary_fails(*state, "not-reached");
+}
+
+static void case_72_canary_panicked(void **state)
+{
+	case_72_canary_fails(*state, "panic");
+}
+
+static void case_72_canary_timed_out(void **state)
+{
+	case_72_canary_fails(*state, "timeout");
+}
+
+static void case_72_canary_booted_the_normal_system(void **state)
+{
+	case_72_canary_fails(*state, "init-not-reached");
+}
+
+/* Done, but its trial is not what it should be. */
+static void case_72_canary_done_with(struct night *n, enum trial_status status, const char *words)
+{
+	unsigned boot = 99, attempt = 99;
+	struct attempt_state *a;
+
+	finish(n, 0, 1);
+	for (size_t i = 0; i < n->c.boots[0].n_records; i++) {
+		n->c.boots[0].records[i].status = TRIAL_DISCARDED;
+		if (status == TRIAL_VOID)
+			trial_record_void(&n->c.boots[0].records[i], "not-cold");
+		n->c.boots[0].records[i].status = status;
+	}
+	assert_armed(n, 5, 0, 2);
+	a = arm(n, 0, 5);
+	a->reached = a->done = 1;
+	assert_int_equal(next(n, 9, &boot, &attempt), REFEREE_CANARY_BAD);
+	assert_explained(n, REFEREE_CANARY_BAD, HOME, words);
+}
+
+static void case_72_canarys_trial_was_void(void **state)
+{
+	case_72_canary_done_with(*state, TRIAL_VOID, "its trial was void (not-cold)");
+}
+
+static void case_72_canarys_trial_failed(void **state)
+{
+	case_72_canary_done_with(*state, TRIAL_FAILED, "attempt 1: its trial failed");
+}
+
+static void case_72_canarys_trial_timed_out(void **state)
+{
+	case_72_canary_done_with(*state, TRIAL_TIMEOUT, "its trial took too long");
+}
+
+static void case_72_canarys_records_are_damaged(void **state)
+{
+	struct night *n = *state;
+	unsigned boot, attempt;
+	struct attempt_state *a;
+
+	/* what cannot be read is not there */
+	a = arm(n, 0, 1);
+	a->reached = a->done = 1;
+	assert_armed(n, 5, 0, 2);
+	a = arm(n, 0, 5);
+	memset(&a->armed, 0, sizeof(a->armed));
+	assert_int_equal(judge(n, 0).verdict, REFEREE_BOOK);
+	assert_string_equal(judge(n, 0).reason, "damaged");
+	book(a, "damaged");
+	assert_int_equal(next(n, 9, &boot, &attempt), REFEREE_CANARY_BAD);
+	assert_explained(n, REFEREE_CANARY_BAD, HOME,
+			 "attempt 1: left no record of its trial that can be read; attempt 2: "
+			 "damaged");
+}
+
+static void case_72_boot_after_the_canary_still_carries_its_token(void **state)
+{
+	struct night *n = *state;
+	struct referee_now now = {.uname = HOME, .now_s = at(10)};
+	struct referee_finding f;
+	unsigned boot, attempt;
+
+	finish(n, 0, 1);
+	f = referee_judge(&n->c, &n->state, "token-0-1", 0);
+	assert_int_equal(f.verdict, REFEREE_STUCK);
+	assert_null(f.reason);
+	assert_int_equal(referee_next(&n->c, &f, &now, &boot, &attempt), REFEREE_CANARY_BAD);
+	assert_explained_by(n, REFEREE_CANARY_BAD, &f, HOME, "carries its token again");
+	/* later in the night it is one of many, and no reason to end it */
+	book(arm(n, 1, 10), "no-answer");
+	assert_int_equal(referee_judge(&n->c, &n->state, "token-0-1", 0).verdict, REFEREE_STAY);
 }
 
 static void case_48_init_not_reached_goes_home_once(void **state)
@@ -291,10 +430,11 @@ static void case_24_boot_with_an_unknown_token_is_left_alone(void **state)
 	struct night *n = *state;
 
 	finish(n, 0, 1);
-	arm(n, 1, 10);
+	finish(n, 1, 10);
+	arm(n, 2, 20);
 	assert_int_equal(referee_judge(&n->c, &n->state, "token-9-9", 0).verdict, REFEREE_STAY);
 	/* that of a boot which is done, too */
-	assert_int_equal(referee_judge(&n->c, &n->state, "token-0-1", 0).verdict, REFEREE_STAY);
+	assert_int_equal(referee_judge(&n->c, &n->state, "token-1-1", 0).verdict, REFEREE_STAY);
 }
 
 static void damaged_attempt_file_is_booked_not_armed_again(void **state)
@@ -352,6 +492,34 @@ static void boot_that_a_person_held_waits_for_resume(void **state)
 	assert_armed(n, 14, 1, 3);
 }
 
+/* Wall clocks jump: back, to 1970 and from there. */
+static void clocks_that_cannot_be_believed_call_nobody(void **state)
+{
+	struct night *n = *state;
+	struct referee_finding none = {.verdict = REFEREE_NONE};
+	struct referee_now now = {.uname = HOME, .now_s = at(1000)};
+	struct attempt_state *a;
+	unsigned boot, attempt;
+
+	finish(n, 0, 1);
+	a = arm(n, 1, 10);
+	book(a, "not-reached");
+	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_WAIT);
+	/* armed by a kernel without a clock */
+	strcpy(a->armed.armed_utc, "1970-01-01T00:02:00Z");
+	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_ARM);
+	/* the referee's own has gone back */
+	strcpy(a->armed.armed_utc, "2026-12-01T00:10:00Z");
+	now.now_s = 120;
+	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_ARM);
+	now.now_s = at(5);
+	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_ARM);
+	/* no time at all */
+	strcpy(a->armed.armed_utc, "soon");
+	now.now_s = at(1000);
+	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_ARM);
+}
+
 static void kernel_that_came_home_by_itself_needs_nobody(void **state)
 {
 	struct night *n = *state;
@@ -373,10 +541,10 @@ static void everything_done_is_complete(void **state)
 		finish(n, b, 1 + 10 * b);
 	assert_int_equal(judge(n, 0).verdict, REFEREE_NONE);
 	assert_int_equal(next(n, 100, &boot, &attempt), REFEREE_COMPLETE);
-	assert_string_equal(referee_why(REFEREE_COMPLETE), "");
+	assert_explained(n, REFEREE_COMPLETE, HOME, "");
 }
 
-static void last_armed_is_the_latest_of_all_boots(void **state)
+static void last_armed_goes_by_number_not_by_clock(void **state)
 {
 	struct night *n = *state;
 	unsigned boot, attempt;
@@ -385,11 +553,14 @@ static void last_armed_is_the_latest_of_all_boots(void **state)
 	assert_int_equal(referee_last_armed(&n->c, &boot, &attempt, &armed_s), 0);
 	finish(n, 0, 1);
 	book(arm(n, 6, 30), "no-answer");
+	/* the clock has gone back by then */
 	book(arm(n, 2, 20), "no-answer");
+	/* booked without having been armed */
+	book(arm(n, 3, 40), "changed");
 	assert_int_equal(referee_last_armed(&n->c, &boot, &attempt, &armed_s), 1);
-	assert_int_equal(boot, 6);
+	assert_int_equal(boot, 2);
 	assert_int_equal(attempt, 1);
-	assert_int_equal(armed_s, at(30));
+	assert_int_equal(armed_s, at(20));
 }
 
 static void utc_is_read_strictly(void **state)
@@ -418,14 +589,24 @@ int main(void)
 		CASE(case_61_too_many_boots_end_it),
 		CASE(case_72_canary_must_come_home_to_the_default_kernel),
 		CASE(case_72_canary_without_result_never_lets_the_run_start),
+		CASE(case_72_canary_not_reached),
+		CASE(case_72_canary_panicked),
+		CASE(case_72_canary_timed_out),
+		CASE(case_72_canary_booted_the_normal_system),
+		CASE(case_72_canarys_trial_was_void),
+		CASE(case_72_canarys_trial_failed),
+		CASE(case_72_canarys_trial_timed_out),
+		CASE(case_72_canarys_records_are_damaged),
+		CASE(case_72_boot_after_the_canary_still_carries_its_token),
 		CASE(case_48_init_not_reached_goes_home_once),
 		CASE(case_24_boot_with_an_unknown_token_is_left_alone),
 		CASE(damaged_attempt_file_is_booked_not_armed_again),
 		CASE(person_at_the_button_is_asked),
 		CASE(boot_that_a_person_held_waits_for_resume),
+		CASE(clocks_that_cannot_be_believed_call_nobody),
 		CASE(kernel_that_came_home_by_itself_needs_nobody),
 		CASE(everything_done_is_complete),
-		CASE(last_armed_is_the_latest_of_all_boots),
+		CASE(last_armed_goes_by_number_not_by_clock),
 		CASE(utc_is_read_strictly),
 	};
 

@@ -11,6 +11,7 @@
 #include "grub/envblock.h"
 #include "results/digest.h"
 #include "runner/arm.h"
+#include "runner/unchanged.h"
 #include "tests/unit/sample.h"
 
 struct desk {
@@ -48,6 +49,11 @@ static void make_kernels(struct desk *d)
 		write_text(d->root, e->kernel + 1, e->label);
 		snprintf(path, sizeof(path), "%s%s", d->root, e->kernel);
 		assert_int_equal(digest_file(path, e->kernel_sha256), 0);
+		if (!e->initrd)
+			continue;
+		write_text(d->root, e->initrd + 1, "an initrd");
+		snprintf(path, sizeof(path), "%s%s", d->root, e->initrd);
+		assert_int_equal(digest_file(path, e->initrd_sha256), 0);
 	}
 }
 
@@ -61,6 +67,7 @@ static int setup(void **state)
 	sample_folder(d->dir);
 	sample_folder(d->root);
 	d->plan = sample_plan();
+	strcpy(d->plan->created_utc, "2019-12-31T00:00:00Z");
 	make_kernels(d);
 	d->s = (struct settle){
 		.store_dir = d->dir, .root = d->root, .plan = d->plan, .plan_sha256 = d->sha256};
@@ -244,7 +251,7 @@ static void panic_from_before_it_was_armed_again_is_not_its_own(void **state)
 	a = &d->s.campaign->boots[0].attempts[0];
 	strcpy(a->armed.armed_utc, "2020-01-01T00:00:00Z");
 	assert_int_equal(settle_rearmed(&d->s, 0, 1, REFEREE_REARMS_MAX), 0);
-	put_panic(d, "Panic#1 Part1\nof another day\n", time(NULL) - 3600);
+	put_panic(d, "Panic#1 Part1\nof another day\n", time(NULL) - 7200);
 	assert_int_equal(settle_open(&d->s, "", &f), 0);
 	assert_string_equal(f.reason, "not-reached");
 	assert_true(has_panic(d));
@@ -286,6 +293,107 @@ static void changed_kernel_gives_up_what_is_left_of_it(void **state)
 	}
 	/* and once more, as after a power cut */
 	assert_int_equal(settle_changed(&d->s, &f), 0);
+}
+
+static void changed_initrd_gives_up_what_is_left_of_its_entry(void **state)
+{
+	struct desk *d = *state;
+	struct referee_finding none = {.verdict = REFEREE_NONE};
+
+	write_text(d->root, "boot/initrd.img-6.1.0-57-amd64", "rebuilt");
+	assert_int_equal(settle_changed(&d->s, &none), 1);
+	for (unsigned boot = 0; boot < d->plan->n_boots; boot++) {
+		const struct boot_state *b = &d->s.campaign->boots[boot];
+		int left = strcmp(d->plan->boots[boot].entry, "6.1.0-57") != 0;
+
+		assert_int_equal(b->n_attempts, left ? 0 : d->plan->retries);
+	}
+	/* without a hash of it nobody can tell */
+	d->plan->entries[0].initrd_sha256[0] = '\0';
+	for (unsigned boot = 0; boot < d->plan->n_boots; boot++)
+		d->s.campaign->boots[boot].n_attempts = 0;
+	assert_int_equal(settle_changed(&d->s, &none), 0);
+}
+
+static void missing_initrd_is_a_changed_one(void **state)
+{
+	struct desk *d = *state;
+	struct referee_finding none = {.verdict = REFEREE_NONE};
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/boot/initrd.img-6.1.0-57-amd64", d->root);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(settle_changed(&d->s, &none), 1);
+	assert_string_equal(d->s.campaign->boots[0].attempts[0].failure.reason, "changed");
+}
+
+static void toolchain_that_changed_is_named(void **state)
+{
+	struct desk *d = *state;
+	const char *which = NULL;
+	char path[512];
+
+	for (size_t i = 0; i < d->plan->n_toolchain; i++) {
+		write_text(d->root, d->plan->toolchain[i].name + 1, "a program");
+		snprintf(path, sizeof(path), "%s%s", d->root, d->plan->toolchain[i].name);
+		assert_int_equal(digest_file(path, d->plan->toolchain[i].value), 0);
+	}
+	assert_int_equal(unchanged_toolchain(d->root, d->plan, &which), 0);
+	assert_null(which);
+	write_text(d->root, "usr/bin/make", "another program");
+	assert_int_equal(unchanged_toolchain(d->root, d->plan, &which), 1);
+	assert_string_equal(which, "/usr/bin/make");
+	write_text(d->root, "usr/bin/make", "a program");
+	assert_int_equal(unchanged_toolchain(d->root, d->plan, &which), 0);
+	/* removed, or no file any more */
+	snprintf(path, sizeof(path), "%s/usr/bin/gcc-12", d->root);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unchanged_toolchain(d->root, d->plan, &which), 1);
+	assert_string_equal(which, "/usr/bin/gcc-12");
+	assert_int_equal(symlink("make", path), 0);
+	assert_int_equal(unchanged_toolchain(d->root, d->plan, &which), 1);
+}
+
+/* With the clock of a kernel that took a clock in local time for UTC, and of one without any. */
+static void case_57_panic_is_found_whatever_the_clocks_say(void **state)
+{
+	struct desk *d = *state;
+	struct attempt_state *a;
+	struct referee_finding f;
+
+	arm_and_take(d, 0, 1);
+	d->plan->rtc_offset_s = -5 * 3600;
+	put_panic(d, "Panic#1 Part1\nearly\n", time(NULL) - 5 * 3600 + 5);
+	assert_int_equal(settle_open(&d->s, "", &f), 0);
+	assert_string_equal(f.reason, "panic");
+
+	d->plan->rtc_offset_s = 0;
+	arm_and_take(d, 0, 2);
+	a = &d->s.campaign->boots[0].attempts[1];
+	strcpy(a->armed.armed_utc, "1970-01-01T00:03:00Z");
+	/* text from before the plan was made is nobody's here */
+	put_panic(d, "Panic#1 Part1\nof last year\n", 1546300800);
+	assert_int_equal(settle_open(&d->s, "", &f), 0);
+	assert_string_equal(f.reason, "not-reached");
+	assert_true(has_panic(d));
+}
+
+static void attempts_are_numbered_in_the_order_of_arming(void **state)
+{
+	struct desk *d = *state;
+	unsigned boot, attempt;
+	int64_t armed_s;
+
+	arm_and_take(d, 4, 1);
+	arm_and_take(d, 1, 1);
+	arm_and_take(d, 4, 1); /* again: the same attempt */
+	arm_and_take(d, 1, 2);
+	assert_int_equal(d->s.campaign->boots[4].attempts[0].armed.sequence, 1);
+	assert_int_equal(d->s.campaign->boots[1].attempts[0].armed.sequence, 2);
+	assert_int_equal(d->s.campaign->boots[1].attempts[1].armed.sequence, 3);
+	assert_int_equal(referee_last_armed(d->s.campaign, &boot, &attempt, &armed_s), 1);
+	assert_int_equal(boot, 1);
+	assert_int_equal(attempt, 2);
 }
 
 static void missing_kernel_is_a_changed_one(void **state)
@@ -340,12 +448,12 @@ static void case_61_report_says_why_and_gives_way_to_a_later_one(void **state)
 	const char *path = "campaigns/" SAMPLE_ID "/report/report.txt";
 	char *text, *json;
 
-	assert_int_equal(settle_report(&d->s, REFEREE_LIMIT), 0);
+	assert_int_equal(settle_report(&d->s, "ended early: for a reason"), 0);
 	text = get(d, path);
 	assert_non_null(text);
 	assert_ptr_equal(strstr(text, "ended early"), text);
 	free(text);
-	assert_int_equal(settle_report(&d->s, REFEREE_COMPLETE), 0);
+	assert_int_equal(settle_report(&d->s, ""), 0);
 	text = get(d, path);
 	assert_non_null(text);
 	assert_null(strstr(text, "ended early"));
@@ -369,6 +477,11 @@ int main(void)
 		CASE(panic_from_before_it_was_armed_again_is_not_its_own),
 		CASE(unchanged_kernels_are_left_alone),
 		CASE(changed_kernel_gives_up_what_is_left_of_it),
+		CASE(changed_initrd_gives_up_what_is_left_of_its_entry),
+		CASE(missing_initrd_is_a_changed_one),
+		CASE(toolchain_that_changed_is_named),
+		CASE(case_57_panic_is_found_whatever_the_clocks_say),
+		CASE(attempts_are_numbered_in_the_order_of_arming),
 		CASE(missing_kernel_is_a_changed_one),
 		CASE(kernel_that_became_a_link_is_a_changed_one),
 		CASE(kernels_that_cannot_be_seen_are_not_given_up),
