@@ -93,6 +93,9 @@ static enum course end_campaign(struct referee *f, struct settle *s,
 		course = COURSE_FAILED;
 	if (why && *why)
 		log_info("%s %s", f->id, why);
+	r = oneshot_disarm(STORE_DIR "/grub/grubenv");
+	if (r < 0)
+		log_errno(r, "clear the one-shot key");
 	r = store_deactivate(s->store);
 	if (r < 0) {
 		log_errno(r, "end campaign %s", f->id);

@@ -180,12 +180,16 @@ class Machine:
         return subprocess.run(["debugfs", "-R", f"cat {path}", self.image], capture_output=True,
                               check=True).stdout
 
+    def flush(self):
+        """What debugfs wrote into the image, the loop device does not know."""
+        subprocess.run(["blockdev", "--flushbufs", self.loop], check=True)
+
     def put(self, tmp, path, content):
         source = tmp / "put"
         source.write_bytes(content)
-        subprocess.run(["blockdev", "--flushbufs", self.loop], check=True)
+        self.flush()
         self.debugfs(f"rm {path}", f"write {source} {path}")
-        subprocess.run(["blockdev", "--flushbufs", self.loop], check=True)
+        self.flush()
 
     def keys(self):
         block = self.get("grub/grubenv")
