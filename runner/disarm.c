@@ -43,6 +43,6 @@ int disarm_is_unwritable(const char *dir)
 
 	if (statvfs(dir, &fs))
 		return 1;
-	return (fs.f_flag & ST_RDONLY) || (uint64_t)fs.f_bfree * fs.f_frsize < ROOM_BYTES ||
+	return (fs.f_flag & ST_RDONLY) || (uint64_t)fs.f_bavail * fs.f_frsize < ROOM_BYTES ||
 	       fs.f_ffree == 0;
 }

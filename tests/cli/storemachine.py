@@ -85,6 +85,7 @@ class Machine:
     """A folder that looks like a machine with two kernels, a prepared store and an arena."""
 
     def __init__(self, folder, tools=TOOLS):
+        self.tmp = folder
         self.root = folder / "root"
         self.image = folder / "store.img"
         self.loop = None
@@ -202,6 +203,35 @@ class Machine:
         text = (f"# GRUB Environment Block\nnext_entry=\nrecount_token={keys['recount_token']}\n"
                 f"recount_taken={keys['recount_token']}\n")
         self.put(tmp, "grub/grubenv", text.encode().ljust(1024, b"#"))
+
+    # What recount-init leaves of a boot.
+    def put_record(self, boot, name, record):
+        self.put(self.tmp, f"campaigns/{campaign_id()}/boots/{boot:04}/{name}",
+                 json.dumps(record).encode())
+
+    def put_reached(self, boot, number):
+        self.put_record(boot, f"reached-{number}.json", {
+            "token": attempt(self, boot, number)["token"], "uname": "x", "cmdline": "ro",
+            "reached_monotonic_ns": 1})
+
+    def put_trial(self, boot, number, status, void=()):
+        planned = self.plan()["boots"][boot]
+        trial = planned["trials"][0]
+        self.put_record(boot, f"trial-01-{number}.json", {
+            "schema": 1, "boot": boot, "round": planned["round"], "entry": planned["entry"],
+            "attempt": number, "trial": 1, "workload": trial["workload"], "load": trial["load"],
+            "jobs": trial["jobs"], "status": status, "void": list(void), "wall_ns": 13 * 10**9,
+            "arena_fstype": "ext4"})
+
+    def put_done(self, boot, number):
+        self.put_record(boot, f"done-{number}.json", {
+            "token": attempt(self, boot, number)["token"], "done_monotonic_ns": 2})
+
+    def put_failed(self, boot, number, reason):
+        self.put_record(boot, f"failed-{number}.json", {"reason": reason})
+
+    def plan(self):
+        return json.loads(self.get(f"campaigns/{campaign_id()}/plan.json"))
 
     def detach(self):
         if self.loop:

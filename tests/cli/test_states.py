@@ -2,28 +2,20 @@
 """stop, status, resume and uninstall from every state a campaign can be found in, twice in a row,
 from outside (--root), as from a rescue system. Case 71 for all of them: after stop and uninstall
 everything outside the store is as it was before `start`, byte for byte."""
-import json
-
 import pytest
 
-from storemachine import LINK, UNIT, Machine, attempt, campaign_id
+from storemachine import LINK, UNIT, Machine, campaign_id
 
 CUSTOM = "boot/grub/custom.cfg"
 MINE = "set timeout=3\n# mine"  # without a final newline
-BOOT = "campaigns/{id}/boots/0000"
 
 
 @pytest.fixture
 def machine(tmp_path):
     m = Machine(tmp_path)
-    m.tmp = tmp_path
     m.write(CUSTOM, MINE)
     yield m
     m.detach()
-
-
-def put_record(m, name, record):
-    m.put(m.tmp, f"{BOOT.format(id=campaign_id())}/{name}", json.dumps(record).encode())
 
 
 # --- states: each is reached by what really leads there ----------------------------------------
@@ -52,24 +44,18 @@ def taken(m):
 
 def reached(m):
     taken(m)
-    put_record(m, "reached-1.json", {"token": attempt(m, 0, 1)["token"], "uname": "x",
-                                     "cmdline": "ro", "reached_monotonic_ns": 1})
+    m.put_reached(0, 1)
 
 
 def done(m):
     reached(m)
-    plan = json.loads(m.get(f"campaigns/{campaign_id()}/plan.json"))
-    put_record(m, "trial-01-1.json", {
-        "schema": 1, "boot": 0, "round": 0, "entry": attempt(m, 0, 1)["entry"], "attempt": 1,
-        "trial": 1, "workload": "kernel", "load": "none", "status": "discarded",
-        "jobs": plan["boots"][0]["trials"][0]["jobs"],
-        "void": [], "wall_ns": 13 * 10**9, "arena_fstype": "ext4"})
-    put_record(m, "done-1.json", {"token": attempt(m, 0, 1)["token"], "done_monotonic_ns": 2})
+    m.put_trial(0, 1, "discarded")
+    m.put_done(0, 1)
 
 
 def failed(m):
     reached(m)
-    put_record(m, "failed-1.json", {"reason": "panic"})
+    m.put_failed(0, 1, "panic")
 
 
 def given_up(m):
@@ -77,7 +63,7 @@ def given_up(m):
     failed(m)
     m.recount("resume", "--yes", "--no-reboot")
     m.grub_takes(m.tmp)
-    put_record(m, "failed-2.json", {"reason": "timeout"})
+    m.put_failed(0, 2, "timeout")
 
 
 def ended(m):
