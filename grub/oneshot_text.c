@@ -146,7 +146,11 @@ static void print_guard(FILE *f, const char *store_uuid, const struct oneshot_en
 	      "    set recount_token=\n"
 	      "  fi\n"
 	      "fi\n"
-	      "set next_entry=\n",
+	      "set next_entry=\n"
+	      /* At home too nobody may be there to press a key (Ubuntu's recordfail). */
+	      "if [ \"$timeout\" = \"-1\" ]; then\n"
+	      "  set timeout=5\n"
+	      "fi\n",
 	      f);
 }
 

@@ -110,7 +110,7 @@ def test_kernels_takes_patterns(machine):
     assert OTHER in result.stdout and RUNNING not in result.stdout
 
 
-def test_kernels_skips_unsigned_ones_under_secure_boot(machine):
+def test_case_70_kernels_skips_unsigned_ones_under_secure_boot(machine):
     guid = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
     machine.write(f"sys/firmware/efi/efivars/SecureBoot-{guid}", b"\x06\0\0\0\1")
     machine.write(f"sys/firmware/efi/efivars/SetupMode-{guid}", b"\x06\0\0\0\0")
@@ -120,6 +120,10 @@ def test_kernels_skips_unsigned_ones_under_secure_boot(machine):
     fit, skipped = result.stdout.split("skipped:")
     assert RUNNING in fit and OTHER not in fit
     assert OTHER in skipped and "not signed" in skipped
+    # The run goes on with the others.
+    result = machine.recount("check")
+    assert lines(result, "no") == [] and result.returncode == DONE
+    assert any(f"vmlinuz-{OTHER} is left out: not signed" in line for line in lines(result, "warn"))
 
 
 # --- check: a fit machine ----------------------------------------------------------------------
@@ -349,17 +353,17 @@ def test_a_clone_of_the_store(machine):
     refused(machine, ["store", "UUID of /dev/sda2", "tune2fs -U random"])
 
 
-def test_store_on_lvm(machine):
+def test_case_22_store_on_lvm(machine):
     machine.write("sys/class/block/sda2/dm/uuid", "LVM-abc\n")
     refused(machine, ["store", "/dev/sda2", "LVM", "plain partition"])
 
 
-def test_store_on_md(machine):
+def test_case_22_store_on_md(machine):
     (machine.root / "sys/class/block/sda2/md").mkdir()
     refused(machine, ["store", "/dev/sda2", "md", "plain partition"])
 
 
-def test_store_on_fat(machine):
+def test_case_22_store_on_vfat(machine):
     machine.mkfs("sda2", "mkfs.vfat", "-n", "RECOUNT")
     refused(machine, ["store", "/dev/sda2 is vfat, not ext4", "recount format"])
 
@@ -374,7 +378,7 @@ def crc32c(data):
     return crc ^ 0xffffffff
 
 
-def test_store_on_btrfs(machine):
+def test_case_22_store_on_btrfs(machine):
     """A superblock of btrfs (Documentation: On-disk Format), which is all that a probe reads."""
     block = bytearray(4096)
     block[0x20:0x30] = bytes(range(16))
@@ -388,6 +392,32 @@ def test_store_on_btrfs(machine):
         f.seek(0x10000)
         f.write(block)
     refused(machine, ["store", "/dev/sda2 is btrfs, not ext4", "recount format"])
+
+
+def test_case_22_store_on_zfs(machine):
+    """What a probe reads of zfs: the magic numbers of its uberblocks."""
+    with open(image(machine.root / "dev/sda2", 64), "r+b") as f:
+        for label in (0, 256 << 10):
+            for block in range(128, 192):
+                f.seek(label + block * 1024)
+                f.write(struct.pack("<QQ", 0x00bab10c, 5000))
+    # None is found: a zfs has no label that could be RECOUNT.
+    refused(machine, ["store", "no partition is labelled RECOUNT", "recount format"])
+
+
+@pytest.mark.parametrize("fstype, argv", [
+    ("ext4", ["mke2fs", "-q", "-t", "ext4"]), ("vfat", ["mkfs.vfat"]), ("xfs", None),
+    ("btrfs", None)])
+@pytest.mark.parametrize("stack", ["", "LVM-abc"], ids=["plain", "lvm"])
+def test_case_22_boot_may_lie_where_grub_can_read_it(machine, fstype, argv, stack):
+    machine.disk("sdb5", 21, 16 << 20, 2048)
+    if argv:
+        machine.mkfs("sdb5", *argv, mib=16)
+    if stack:
+        machine.write("sys/class/block/sdb5/dm/uuid", stack + "\n")
+    machine.mounts("25 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+                   f"28 25 8:21 / /boot rw - {fstype} /dev/sdb5 rw\n")
+    assert lines(machine.recount("check"), "no") == []
 
 
 def test_store_with_features_that_grub_may_not_know(machine):
@@ -419,7 +449,7 @@ def test_no_arena(machine):
     refused(machine, ["arena", "no partition is labelled RECOUNT-ARENA", "recount format"])
 
 
-def test_store_has_less_space_than_the_plan_needs(machine):
+def test_case_64_store_has_less_space_than_the_plan_needs(machine):
     refused(machine, ["store", "/dev/sda2 has", "the plan needs", "fewer --rounds"],
             "--rounds", "200")
 
@@ -431,7 +461,7 @@ def test_arena_has_less_space_than_the_plan_needs(machine):
     assert lines(result, "no") == []
 
 
-def test_custom_cfg_is_not_sourced(machine):
+def test_case_38_custom_cfg_is_not_sourced(machine):
     machine.grub(grub_cfg([RUNNING, OTHER]).split("### BEGIN /etc/grub.d/41_custom ###")[0])
     refused(machine, ["grub", "/boot/grub/grub.cfg does not source custom.cfg",
                       "chmod +x /etc/grub.d/41_custom"])
@@ -477,7 +507,7 @@ def test_half_a_block_in_custom_cfg(machine):
     refused(machine, ["grub", "/boot/grub/custom.cfg has only one of the lines", "by hand"])
 
 
-def test_boot_counter(machine):
+def test_case_19_boot_counter(machine):
     machine.write("boot/grub/grubenv",
                   "# GRUB Environment Block\nboot_counter=2\n".ljust(1024, "#"))
     refused(machine, ["grub", "boot_counter", "grub-editenv - unset boot_counter"])

@@ -49,6 +49,20 @@ def test_start_installs_and_arms_the_canary(machine):
     assert os.readlink(machine.root / LINK) == "/" + UNIT
 
 
+@pytest.mark.parametrize("mode", ["ordered", "journal"])
+def test_case_23_nothing_that_grub_reads_waits_in_a_journal(machine, mode):
+    """The key is in no journal: the store is unmounted before the reboot, whatever /boot is mounted
+    with; and in /boot there is only the block, which an ordinary shutdown writes back."""
+    machine.write("proc/self/mountinfo",
+                  f"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,data={mode}\n")
+    machine.start()
+    features = subprocess.run(["dumpe2fs", "-h", machine.image], capture_output=True, text=True,
+                              check=True).stdout
+    assert "needs_recovery" not in features and "Filesystem state:         clean" in features
+    assert machine.keys()["next_entry"]
+    assert not (machine.root / "boot/grub/grubenv").exists()
+
+
 def test_start_refuses_while_one_is_active(machine):
     machine.start()
     before, plan = machine.outside(), machine.get(f"campaigns/{campaign_id()}/plan.json")

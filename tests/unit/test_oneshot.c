@@ -181,6 +181,9 @@ static void case_36_no_fallback_case_41_no_recordfail(void **state)
 	assert_null(strstr(text, "savedefault"));
 	assert_null(strstr(text, "insmod"));
 	assert_non_null(strstr(text, "set timeout=1\n"));
+	/* at home as well, where the menu would wait for ever */
+	assert_non_null(strstr(text, "if [ \"$timeout\" = \"-1\" ]; then\n  set timeout=5\nfi\n"
+				     "menuentry "));
 	free(text);
 }
 

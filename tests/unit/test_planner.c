@@ -307,6 +307,37 @@ static void entries_have_the_menus_command_lines(void **state)
 	plan_free(plan);
 }
 
+/* Also for kernels whose names differ in nothing but '+' or case. */
+static void case_30_ids_are_what_grub_reads_as_names(void **state)
+{
+	static const char *const names[] = {"6.1.0-rc1+", "6.1.0-rc1", "6.1.0-RC1"};
+	struct fixture *f = *state;
+	char path[64], image[3][80];
+	struct plan *plan;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "boot/vmlinuz-%s", names[i]);
+		snprintf(image[i], sizeof(image[i]), "/%s", path);
+		fakeroot_put(f->root, path, names[i], strlen(names[i]));
+		f->kernels[i] = (struct kernel){
+			(char *)names[i], (char *)names[i], image[i], NULL, 0, NULL, 0};
+	}
+	f->m.kernels.n = 3;
+	snprintf(f->m.uname, sizeof(f->m.uname), "%s", names[0]);
+	plan = draw(f);
+	assert_int_equal(plan->n_entries, 3);
+	for (size_t i = 0; i < 3; i++) {
+		const char *id = plan->entries[i].id;
+
+		assert_int_equal(strncmp(id, "recount-", 8), 0);
+		assert_int_equal(strspn(id + 8, "abcdefghijklmnopqrstuvwxyz0123456789_-"),
+				 strlen(id) - 8);
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(id, plan->entries[k].id);
+	}
+	plan_free(plan);
+}
+
 static void long_append_labels_are_cut_and_stay_unique(void **state)
 {
 	struct fixture *f = *state;
@@ -487,6 +518,7 @@ int main(void)
 		TEST(canary_is_the_running_kernel),
 		TEST(canary_is_booted_also_when_it_is_not_compared),
 		TEST(entries_have_the_menus_command_lines),
+		TEST(case_30_ids_are_what_grub_reads_as_names),
 		TEST(long_append_labels_are_cut_and_stay_unique),
 		TEST(home_every_is_in_the_plan_and_said),
 		TEST(limits_follow_from_the_build),
