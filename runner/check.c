@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "initramfs/cmdline.h"
 #include "results/digest.h"
 #include "runner/amount.h"
-#include "runner/install.h"
 #include "runner/launch.h"
 #include "runner/planner.h"
 #include "runner/target.h"
@@ -38,120 +36,6 @@ static int check_privilege(struct check *c)
 	}
 	findings_warn(c->f, "root", "not root: what the store holds cannot be read");
 	return 1;
-}
-
-/* The version that the default entry boots; NULL: an image that is not known. */
-static const char *default_version(const struct machine *m)
-{
-	const char *name = machine_file_name(m->menu->default_entry->linux_path);
-
-	for (size_t i = 0; i < m->kernels.n; i++) {
-		const struct kernel *k = &m->kernels.kernels[i];
-
-		if (k->version && !strcmp(machine_file_name(k->image), name))
-			return k->version;
-	}
-	return NULL;
-}
-
-static void say_wrong_default(struct check *c, const char *what)
-{
-	const struct kernel *running = machine_running_kernel(c->m);
-	const struct menu_entry *e;
-	const char *id, *submenu;
-
-	e = running ? menu_find_kernel(c->m->menu, machine_file_name(running->image)) : NULL;
-	if (!e) {
-		findings_no(c->f, "default",
-			    "GRUB's default %s, and no entry of its menu boots the running kernel "
-			    "%s; run update-grub, reboot into the default, then try again",
-			    what, c->m->uname);
-		return;
-	}
-	id = e->id ? e->id : e->title;
-	submenu = e->submenu_id ? e->submenu_id : e->submenu_title;
-	findings_no(
-		c->f, "default",
-		"GRUB's default %s, but %s runs; make it the default: grub-set-default '%s%s%s' "
-		"(with GRUB_DEFAULT=saved in /etc/default/grub), or reboot into the default",
-		what, c->m->uname, submenu ? submenu : "", submenu ? ">" : "", id);
-}
-
-static void check_default(struct check *c)
-{
-	const struct menu *menu = c->m->menu;
-	const char *version;
-	char what[512];
-
-	if (!menu->default_entry || !menu->default_entry->linux_path) {
-		snprintf(what, sizeof(what), "\"%s\" is none of its entries that boot a kernel",
-			 menu->default_word ? menu->default_word : "");
-		say_wrong_default(c, what);
-		return;
-	}
-	version = default_version(c->m);
-	if (version && !strcmp(version, c->m->uname)) {
-		findings_ok(c->f, "default", "GRUB's default is the running kernel %s", version);
-		return;
-	}
-	snprintf(what, sizeof(what), "boots %s",
-		 version ? version : machine_file_name(menu->default_entry->linux_path));
-	say_wrong_default(c, what);
-}
-
-/* At home a panic that does not reboot would end the night, and nobody would be there. */
-static void check_panic(struct check *c)
-{
-	const struct menu_entry *e = c->m->menu->default_entry;
-	char value[32];
-
-	if (!e || !e->cmdline)
-		return;
-	if (cmdline_get(e->cmdline, "panic", value, sizeof(value)) < 0)
-		findings_warn(
-			c->f, "default",
-			"the default entry has no panic= on its command line: a panic at home "
-			"would wait for a person; add panic=10 to GRUB_CMDLINE_LINUX_DEFAULT in "
-			"/etc/default/grub and run update-grub");
-	else if (strtol(value, NULL, 10) == 0)
-		findings_warn(c->f, "default",
-			      "the default entry has panic=%s: a panic at home would wait for a "
-			      "person; make it panic=10 in /etc/default/grub and run update-grub",
-			      value);
-}
-
-static void check_grub(struct check *c)
-{
-	const struct menu *menu = c->m->menu;
-	char path[INSTALL_PATH];
-
-	if (!menu) {
-		findings_no(
-			c->f, "grub",
-			"no grub.cfg that can be read in /boot/grub or /boot/grub2 (%s); recount "
-			"works with GRUB only: install it, or run update-grub",
-			strerror(-c->m->menu_err));
-		return;
-	}
-	if (!menu->sources_custom_cfg)
-		findings_no(c->f, "grub",
-			    "%s does not source custom.cfg; chmod +x /etc/grub.d/41_custom and run "
-			    "update-grub",
-			    menu->cfg_path);
-	else
-		findings_ok(c->f, "grub", "GRUB (%s); custom.cfg is read by %s",
-			    c->m->efi ? "EFI" : "BIOS", menu->cfg_path);
-	if (menu->boot_counter)
-		findings_no(c->f, "grub",
-			    "boot_counter is set (greenboot): it would override the one-shot; "
-			    "grub-editenv - unset boot_counter, and disable greenboot");
-	if (install_block_damaged(c->m->root, path))
-		findings_no(c->f, "grub",
-			    "%s has only one of the lines \"### BEGIN recount\" and \"### END "
-			    "recount ###\": take recount's lines out of it by hand",
-			    path);
-	check_default(c);
-	check_panic(c);
 }
 
 static void check_root_fs(struct check *c)
@@ -325,15 +209,32 @@ static void check_prepared(struct check *c)
 		    duration, c->prepared->jobs);
 }
 
+/*
+ * What can be done about a kernel that hangs. Before recount-init runs, nobody opens a watchdog; a
+ * management controller's own could be armed before the reboot, but whatever kernel then cannot
+ * stop it would be reset in the middle of its trials.
+ */
+static void check_watchdog(struct check *c)
+{
+	const char *early =
+		c->m->bmc
+			? "a kernel that hangs before recount starts needs a power cycle, which is "
+			  "safe at any time: ipmitool -I lanplus -H BMC chassis power cycle, from "
+			  "another machine"
+			: "a kernel that hangs before recount starts needs the power button (safe "
+			  "at any time)";
+
+	if (c->m->watchdog)
+		findings_ok(c->f, "watchdog", "found, for hangs in trials; %s", early);
+	else
+		findings_warn(c->f, "watchdog", "none found: %s%s", early,
+			      c->m->bmc ? "; one that hangs in a trial does, too"
+					: ", and so does one that hangs in a trial");
+}
+
 static void check_comfort(struct check *c)
 {
-	if (!c->m->watchdog)
-		findings_warn(
-			c->f, "watchdog",
-			"none found: a kernel that hangs before recount starts needs the power "
-			"button (safe at any time)");
-	else
-		findings_ok(c->f, "watchdog", "found");
+	check_watchdog(c);
 	if (c->m->turbo == 1)
 		findings_warn(
 			c->f, "turbo",
@@ -376,7 +277,7 @@ void check_machine(struct findings *f, const struct options *o, const struct mac
 
 	int may_read = check_privilege(&c);
 
-	check_grub(&c);
+	check_grub(f, m);
 	if (may_read) {
 		check_root_fs(&c);
 		needs(&c, &store_bytes, &arena_bytes);

@@ -299,6 +299,8 @@ int machine_read(const struct options *o, struct machine **out)
 	m->rtc_offset_s = read_rtc_offset(m);
 	m->turbo = read_turbo(m);
 	m->watchdog = exists(fact_root(m), "/sys/class/watchdog/watchdog0");
+	m->bmc = exists(m->root, "/dev/ipmi0") || exists(m->root, "/dev/ipmi/0") ||
+		 exists(m->root, "/dev/ipmidev/0");
 	m->systemd = has_systemd(m->root);
 	m->menu_err = menu_read(m->root, &m->menu);
 	*out = TAKE_PTR(m);

@@ -44,6 +44,7 @@ struct machine {
 	int secure_boot, efi;
 	int turbo;    /* 1 on, 0 off, -1 unknown */
 	int watchdog; /* 1: there is a watchdog device */
+	int bmc;      /* 1: there is a management controller (IPMI), with a driver for it */
 	int systemd;  /* 1: the machine's normal boot is systemd's, which starts the referee */
 };
 

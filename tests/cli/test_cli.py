@@ -635,6 +635,22 @@ def test_comforts_are_warnings(machine):
                for line in warnings)
 
 
+@pytest.mark.parametrize("watchdog", [True, False], ids=["watchdog", "no-watchdog"])
+@pytest.mark.parametrize("node, cure", [
+    (None, "the power button"), ("dev/ipmi0", "ipmitool -I lanplus -H BMC chassis power cycle"),
+    ("dev/ipmi/0", "ipmitool -I lanplus -H BMC chassis power cycle")], ids=["no-bmc", "ipmi0", "ipmi-0"])
+def test_check_says_what_cures_an_early_hang(machine, watchdog, node, cure):
+    if not watchdog:
+        (machine.root / "sys/class/watchdog/watchdog0").rmdir()
+    if node:
+        machine.write(node, "")
+    result = machine.recount("check")
+    [line] = [line for line in result.stdout.splitlines() if " watchdog " in line]
+    assert line.startswith("ok" if watchdog else "warn")
+    assert "hangs before recount starts needs" in line and cure in line
+    assert ("found, for hangs in trials" in line) == watchdog
+
+
 # --- check: what the store holds ---------------------------------------------------------------
 
 def test_nothing_prepared(mounted):
