@@ -14,31 +14,49 @@
 #include "runner/launch.h"
 #include "runner/planner.h"
 
-#define IDS_A_DAY 26
+#define DAY_CHARS 10 /* 2026-11-30 */
 
-/* The first of 2026-11-30-a, -b … that is not in the store. */
+/* Is it 2026-11-30-a? */
+static int is_dated(const char *id)
+{
+	static const char shape[] = "dddd-dd-dd-l";
+	size_t i;
+
+	for (i = 0; shape[i]; i++)
+		if (shape[i] == 'd'   ? id[i] < '0' || id[i] > '9'
+		    : shape[i] == 'l' ? id[i] < 'a' || id[i] > 'z'
+				      : id[i] != shape[i])
+			return 0;
+	return id[i] == '\0';
+}
+
+/*
+ * 2026-11-30-a, -b …: behind every other in the order of names, which is taken for that of time
+ * (resume and report choose the last). A clock that has gone back gets the day of the last one.
+ */
 static int free_id(struct store *s, char id[STORE_ID])
 {
-	char **ids = NULL, day[16];
+	char **ids = NULL, day[16], letter = 'a';
 	size_t n = 0, i;
 	time_t now = time(NULL);
 	struct tm tm;
-	int r, letter;
+	int r;
 
 	r = store_campaigns(s, &ids, &n);
 	if (r < 0)
 		return log_errno(r, "list the campaigns");
 	strftime(day, sizeof(day), "%Y-%m-%d", localtime_r(&now, &tm));
-	r = -EBUSY;
-	for (letter = 0; r < 0 && letter < IDS_A_DAY; letter++) {
-		snprintf(id, STORE_ID, "%s-%c", day, 'a' + letter);
-		for (i = 0; i < n && strcmp(ids[i], id) != 0; i++)
-			;
-		if (i == n)
-			r = 0;
+	for (i = n; i-- > 0 && !is_dated(ids[i]);)
+		;
+	if (i < n && strncmp(ids[i], day, DAY_CHARS) >= 0) {
+		snprintf(day, sizeof(day), "%.*s", DAY_CHARS, ids[i]);
+		letter = (char)(ids[i][DAY_CHARS + 1] + 1);
 	}
 	store_names_free(ids, n);
-	return r < 0 ? log_errno(r, "name a campaign: the store has %d of %s", IDS_A_DAY, day) : 0;
+	if (letter > 'z')
+		return log_errno(-EBUSY, "name a campaign: the store has one called %s-z", day);
+	snprintf(id, STORE_ID, "%s-%c", day, letter);
+	return 0;
 }
 
 static void end_of_day_text(int64_t ns, char text[32])

@@ -405,6 +405,14 @@ def test_hardware_clock_in_local_time_is_known(machine, hours):
     assert "attempt 1: panic" in referee(machine)
 
 
+def test_campaigns_are_named_in_their_order_when_the_clock_has_gone_back(machine):
+    """resume and report take the last name for the newest campaign."""
+    machine.debugfs("mkdir campaigns", "mkdir campaigns/2999-12-31-c", "mkdir campaigns/mine")
+    machine.flush()
+    machine.start()
+    assert machine.active() == "2999-12-31-d"
+
+
 def test_home_every_is_in_the_plan(machine):
     said = machine.recount("start", "--yes", "--no-reboot", "--rounds", "4", "--loads", "none",
                            "--home-every", "2")
