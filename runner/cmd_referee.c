@@ -368,7 +368,7 @@ static int go(struct referee *f, enum course wanted)
 /* What is announced to those who log in must not outlive the one who announces it. */
 static void on_term(int signal)
 {
-	service_untell();
+	unlink(SERVICE_NOTICE);
 	_exit(128 + signal);
 }
 

@@ -96,7 +96,7 @@ static int take_record(struct records *l, const char *path, const char *name, in
 	r = read_all(path, &one.text, &one.len);
 	if (r == -ENOMEM)
 		return r;
-	said = r < 0 ? 0 : says_token(one.text, one.len, l->token);
+	said = r < 0 || !one.text ? 0 : says_token(one.text, one.len, l->token);
 	if (said == 0 || (said < 0 && !is_young) || !is_panic(one.text, one.len)) {
 		free(one.text);
 		return 0;

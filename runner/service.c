@@ -11,8 +11,6 @@
 
 #include "results/log.h"
 
-#define NOTICE_PATH "/run/motd.d/recount"
-
 extern char **environ;
 
 /* Exit status, or -errno when it could not be started or died. @quiet: its talk is thrown away. */
@@ -79,14 +77,14 @@ static void put_notice(const char *text)
 	_cleanup_close_ int fd = -1;
 
 	mkdir("/run/motd.d", 0755);
-	fd = open(NOTICE_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = open(SERVICE_NOTICE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd >= 0)
 		dprintf(fd, "%s\n", text);
 }
 
 void service_untell(void)
 {
-	unlink(NOTICE_PATH);
+	unlink(SERVICE_NOTICE);
 }
 
 void service_tell(const char *text)

@@ -18,6 +18,10 @@ void service_stop_timers(void);
 /* Lets the service manager forget a unit whose file has gone. */
 void service_reload(void);
 
+/* What whoever logs in reads. For a signal handler, which may unlink(2) it but call nothing else.
+ */
+#define SERVICE_NOTICE "/run/motd.d/recount"
+
 /* Prints @text on every terminal (wall), or on the console alone where there is no wall; whoever
  * logs in later reads it, too (pam_motd(8) shows /run/motd.d), until the next service_tell(),
  * service_untell() or reboot. */
