@@ -114,6 +114,8 @@ clean:
 # --- tests ------------------------------------------------------------------------------------
 # test_store stops the store after the n-th of these calls.
 $(B)/tests/test_store: LDFLAGS += -Wl,--wrap=write,--wrap=fsync,--wrap=renameat2,--wrap=mkdirat,--wrap=unlinkat
+# test_checkpoint freezes no real file system.
+$(B)/tests/test_checkpoint: LDFLAGS += -Wl,--wrap=ioctl
 $(B)/tests/%: tests/unit/%.c $(B)/librecount.a
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)

@@ -42,7 +42,7 @@ int oneshot_block(const char *store_uuid, const struct oneshot_entry *entries, s
  * had no final newline) is written in the opening marker. -EBADMSG, nothing changed, when only one
  * of the markers is there; -EINVAL when @text has markers of its own or no final newline. *Durable*
  * (temporary name, fsync, rename), but GRUB sees it only once the file system's journal is written
- * back: the machine has to be shut down in the ordinary way.
+ * back: by checkpoint_make(), or by an ordinary shutdown.
  */
 int oneshot_install(const char *path, const char *text) _must_check_;
 

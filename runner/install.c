@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "grub/checkpoint.h"
 #include "grub/envblock.h"
 #include "grub/oneshot.h"
 #include "grub/replace.h"
@@ -156,6 +157,14 @@ static int install_unit(const char *root, unsigned notice_s)
 	return r < 0 ? log_errno(r, "sync %s", path) : 0;
 }
 
+/* What was written into @grub_dir; a machine below a folder is unmounted before it boots. */
+static int show_grub(const char *root, const char *grub_dir)
+{
+	int r = *root ? 0 : checkpoint_make(grub_dir);
+
+	return r < 0 ? log_errno(r, "make %s/custom.cfg visible to GRUB", grub_dir) : 0;
+}
+
 int install_outside(const char *root, const char *grub_dir, const char *text, unsigned notice_s)
 {
 	char path[PATH_MAX];
@@ -166,7 +175,8 @@ int install_outside(const char *root, const char *grub_dir, const char *text, un
 	r = oneshot_install(path, text);
 	if (r < 0)
 		return log_errno(r, "write the block into %s", path);
-	return install_unit(root, notice_s);
+	r = show_grub(root, grub_dir);
+	return r < 0 ? r : install_unit(root, notice_s);
 }
 
 static int remove_unit(const char *root)
@@ -199,11 +209,12 @@ static int remove_unit(const char *root)
 int install_block_remove(const char *root)
 {
 	char path[PATH_MAX];
-	int r, failure = 0;
+	int r, there, failure = 0;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(grub_dirs); i++) {
 		snprintf(path, sizeof(path), "%s%s/custom.cfg", root, grub_dirs[i]);
+		there = oneshot_installed(path) == 1;
 		r = oneshot_uninstall(path);
 		if (r == -EBADMSG)
 			log_info("%s: one of the lines \"### BEGIN recount\" and \"### END recount "
@@ -213,6 +224,8 @@ int install_block_remove(const char *root)
 				 path);
 		if (r < 0 && r != -ENOENT)
 			failure = log_errno(r, "remove recount's block from %s", path);
+		else if (there && show_grub(root, grub_dirs[i]) < 0)
+			log_warn("GRUB may see the block once more");
 	}
 	return failure;
 }

@@ -16,8 +16,9 @@
 #define INSTALL_PATH 64 /* /boot/grub/custom.cfg */
 
 /*
- * *Durable.* The block @text into custom.cfg of GRUB's folder @grub_dir (as in menu.dir), then the
- * unit, which runs this very program. What is there already is replaced. -EEXIST when a unit of
+ * *Durable.* The block @text into custom.cfg of GRUB's folder @grub_dir (as in menu.dir), where on
+ * the running machine GRUB sees it from then on, even if the power goes; then the unit, which runs
+ * this very program. What is there already is replaced. -EEXIST when a unit of
  * that name is not ours, -ENOENT when the machine has no /etc/systemd/system. After a failure call
  * install_outside_remove().
  */
