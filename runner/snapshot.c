@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mount.h>
 
 #include "results/environment.h"
 
@@ -37,6 +38,7 @@ static const struct {
 	{"sched_autogroup_enabled", "/proc/sys/kernel/sched_autogroup_enabled"},
 	{"randomize_va_space", "/proc/sys/kernel/randomize_va_space"},
 	{"tainted", "/proc/sys/kernel/tainted"},
+	{"lockdown", "/sys/kernel/security/lockdown"},
 	{"meminfo", "/proc/meminfo"},
 	{"swaps", "/proc/swaps"},
 	{"modules", "/proc/modules"},
@@ -64,6 +66,10 @@ int snapshot_take(char **json)
 	struct plan_pair pairs[ARRAY_SIZE(facts)];
 	int r;
 
+	/* Under Secure Boot a kernel may be locked down. There may be no securityfs, or it may be
+	 * mounted already: then there is nothing to add. */
+	(void)mount("securityfs", "/sys/kernel/security", "securityfs",
+		    MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
 		pairs[i] = (struct plan_pair){(char *)facts[i].name, read_fact(facts[i].path)};
 	r = environment_encode(pairs, ARRAY_SIZE(pairs), json);
