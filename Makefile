@@ -55,7 +55,8 @@ all: $(B)/recount $(B)/recount-init
 BUILD_PACKAGES := gcc libc6-dev make dpkg-dev patch xz-utils zstd perl libblkid-dev liblzma-dev \
 	libzstd-dev zlib1g-dev libmd-dev libgsl-dev libarchive-dev
 TEST_PACKAGES := libcmocka-dev python3 python3-pytest python3-pytest-xdist qemu-system-x86 qemu-utils \
-	seabios mmdebstrap debian-archive-keyring grub-common grub2-common grub-pc-bin e2fsprogs fdisk kmod file groff-base
+	seabios mmdebstrap debian-archive-keyring grub-common grub2-common grub-pc-bin e2fsprogs fdisk kmod file \
+	groff-base ovmf dosfstools mtools xfsprogs btrfs-progs
 HEADERS := blkid/blkid.h lzma.h zstd.h zlib.h sha2.h gsl/gsl_statistics.h archive.h
 
 deps:

@@ -20,7 +20,8 @@ from packages import BenchError  # noqa: E402
 BUILD = HERE.parents[1] / "build"
 # The product's programs, where they are built, and their places in the guest.
 PROGRAMS = {"recount": "/usr/local/sbin/recount", "recount-init": "/usr/local/sbin/recount-init"}
-TOOLS = (machines.QEMU, "qemu-img", "qemu-storage-daemon", "mmdebstrap", "mke2fs", "debugfs", "grub-mkimage", "sfdisk")
+TOOLS = (machines.QEMU, "qemu-img", "qemu-storage-daemon", "mmdebstrap", "mke2fs", "debugfs", "grub-mkimage", "sfdisk",
+         "mkfs.vfat", "mcopy")
 
 
 def missing():

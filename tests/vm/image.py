@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the test machine's disk: MBR, real GRUB, root, store, arena and swap partitions.
+"""Builds the test machine's disk: real GRUB, root, store, arena and swap partitions.
+
+The disk boots on a BIOS (GRUB in a partition of its own), on UEFI and on UEFI with Secure Boot
+(shim and GRUB as Debian signs them, on the ESP); all three read /boot/grub on the root. A "boot"
+partition is left empty, for tests that move /boot.
 
 build_disk() makes the base disk once per content and keeps it in the cache; prepare_disk() copies
 it and puts the product in; overlay() gives each test its own layer; extract_store() reads results
@@ -15,6 +19,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
@@ -31,6 +36,19 @@ PLAIN_EXT4 = "none,has_journal,extent,dir_index,filetype,sparse_super,large_file
 ROOT_EXT4 = "^orphan_file,^metadata_csum_seed"
 STORE_LABEL, ARENA_LABEL = "RECOUNT", "RECOUNT-ARENA"
 STORE_MIB, ARENA_MIB = 256, 2560
+# The ESP has room for /boot, and mkfs.xfs makes nothing below 300 MiB.
+ESP_MIB, BOOT_MIB = 256, 384
+# {partition: (number, GPT type)}; the numbers are the same with and without swap.
+LINUX_GUID = "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
+PARTITIONS = {
+    "root": (1, LINUX_GUID), "store": (2, LINUX_GUID), "arena": (3, LINUX_GUID),
+    "swap": (4, "0657FD6D-A4AB-43C4-84E5-0933C84B4F4F"),
+    "esp": (5, "C12A7328-F81F-11D2-BA4B-00A0C93EC93B"),
+    "boot": (6, LINUX_GUID),
+    "bios": (7, "21686148-6449-6E6F-744E-656564454649"),
+}
+# Behind the partition table, before the first MiB.
+BIOS_SECTOR, BIOS_SECTORS = 34, 2014
 GRUB_MODULES = ("biosdisk", "part_msdos", "part_gpt", "ext2", "fat", "search_fs_uuid", "search",
                 "configfile", "normal")
 # What costs boot time under TCG and does nothing for a test: units, generators, udev rules.
@@ -67,7 +85,8 @@ class Recipe:
 
 @dataclasses.dataclass(frozen=True)
 class Disk:
-    """A disk file and what is on it. uuids and offsets (bytes) by partition name."""
+    """A disk file and what is on it. uuids, offsets and sizes (bytes) by partition name; the file
+    system of "boot" is the test's to make."""
     path: pathlib.Path
     uuids: dict
     offsets: dict
@@ -175,7 +194,7 @@ def _make_menu(root, ids):
               "mount --bind /dev/null /run/bench-dev/null && mount --bind /run/bench-dev /dev && "
               "grub-mkconfig -o /boot/grub/grub.cfg && grub-editenv /boot/grub/grubenv create")
     _in_root(root, "sh", "-c", script, env={"BENCH_ROOT_UUID": ids["root"],
-                                            "BENCH_ROOT_PARTUUID": ids["mbr"] + "-01"})
+                                            "BENCH_ROOT_PARTUUID": ids["root-part"]})
     shutil.rmtree(root / "run/bench-dev")
     kept.rename(probe)
     text = (root / "boot/grub/grub.cfg").read_text()
@@ -194,6 +213,37 @@ def _make_grub_core(root, root_uuid, workdir):
     call("grub-mkimage", "-d", modules, "-O", "i386-pc", "-p", "/boot/grub", "-c", early,
          "-o", core, *GRUB_MODULES)
     return modules / "boot.img", core
+
+
+def _embed_core(disk, boot_img, core):
+    """Puts GRUB for a BIOS in place, each part told where the next one lies: offsets 0x5c of
+    boot.img (grub/i386/pc/boot.h) and 0x1f4 of core.img, the first entry of its block list."""
+    head, rest = bytearray(boot_img.read_bytes()[:440]), bytearray(core.read_bytes())
+    if struct.unpack_from("<Q", head, 0x5c) != (1,) or struct.unpack_from("<Q", rest, 0x1f4) != (2,):
+        raise BenchError("this GRUB's boot.img or core.img is not of the known form")
+    if len(rest) > BIOS_SECTORS * 512:
+        raise BenchError(f"GRUB's core.img is too big: {len(rest)} bytes")
+    struct.pack_into("<Q", head, 0x5c, BIOS_SECTOR)
+    struct.pack_into("<Q", rest, 0x1f4, BIOS_SECTOR + 1)
+    with open(disk, "r+b") as out:
+        out.write(head)
+        out.seek(BIOS_SECTOR * 512)
+        out.write(rest)
+
+
+def _make_esp(root_uuid, fs_uuid, work):
+    """A FAT with shim and GRUB as Debian signs them, and the grub.cfg that this GRUB looks for."""
+    esp, config = work / "esp", work / "esp.cfg"
+    config.write_text(f"search.fs_uuid {root_uuid} root\nset prefix=($root)/boot/grub\n"
+                      "configfile $prefix/grub.cfg\n")
+    with open(esp, "wb") as out:
+        out.truncate(ESP_MIB * MIB)
+    call("mkfs.vfat", "-F", "32", "-n", "ESP", "-i", fs_uuid.replace("-", ""), esp)
+    call("mmd", "-i", esp, "::/EFI", "::/EFI/BOOT", "::/EFI/debian")
+    for source, name in ((packages.SHIM, "BOOT/BOOTX64.EFI"), (packages.GRUB, "BOOT/grubx64.efi"),
+                         (config, "debian/grub.cfg")):
+        call("mcopy", "-i", esp, work / "signed" / source, f"::/EFI/{name}")
+    return esp
 
 
 def arena_image(apt, tar):
@@ -243,9 +293,10 @@ def _make_ext4(image, offset, size_mib, label, fs_uuid, features, folder=None):
 
 
 def _layout(recipe, root_mib):
-    """{partition: (offset, size)} in bytes, in partition order from 1."""
-    sizes = {"root": root_mib, "store": STORE_MIB, "arena": ARENA_MIB, "swap": recipe.swap_mib}
-    places, offset = {}, MIB
+    """{partition: (offset, size)} in bytes."""
+    sizes = {"root": root_mib, "store": STORE_MIB, "arena": ARENA_MIB, "swap": recipe.swap_mib,
+             "esp": ESP_MIB, "boot": BOOT_MIB}
+    places, offset = {"bios": (BIOS_SECTOR * 512, BIOS_SECTORS * 512)}, MIB
     for name, size in sizes.items():
         if size:
             places[name] = (offset, size * MIB)
@@ -253,22 +304,21 @@ def _layout(recipe, root_mib):
     return places
 
 
-def _partition(image, places, disk_id):
+def _partition(image, places, ids):
     end = max(offset + size for offset, size in places.values()) + MIB
     with open(image, "wb") as out:
         out.truncate(end)
-    rows = [f"label: dos\nlabel-id: 0x{disk_id}"]
+    rows = ["label: gpt", f"label-id: {ids['disk']}", f"first-lba: {BIOS_SECTOR}"]
     for name, (offset, size) in places.items():
-        kind = "82" if name == "swap" else "83"
-        active = ", bootable" if name == "root" else ""
-        rows.append(f"start={offset // 512}, size={size // 512}, type={kind}{active}")
+        number, kind = PARTITIONS[name]
+        part_uuid = f", uuid={ids['root-part']}" if name == "root" else ""
+        rows.append(f"p{number} : start={offset // 512}, size={size // 512}, type={kind}{part_uuid}")
     call("sfdisk", "--quiet", "--no-reread", image, input="\n".join(rows) + "\n")
 
 
-def _copy_in(image, offset, source, **dd):
-    extra = [f"{name}={value}" for name, value in dd.items()]
-    call("dd", f"if={source}", f"of={image}", "conv=notrunc,sparse", "status=none",
-         *(extra or ["bs=1M", f"seek={offset // MIB}"]))
+def _copy_in(image, offset, source):
+    call("dd", f"if={source}", f"of={image}", "conv=notrunc,sparse", "status=none", "bs=1M",
+         f"seek={offset // MIB}")
 
 
 def build_disk(recipe=Recipe()):
@@ -280,7 +330,9 @@ def build_disk(recipe=Recipe()):
 def _build_disk(recipe):
     apt = packages.Apt()
     tar, kernel_packages = packages.root_tar(apt)
-    key = _digest(GUEST, tar.name, dataclasses.astuple(recipe), pathlib.Path(__file__).read_text())
+    loaders = packages.loader_versions(apt)
+    key = _digest(GUEST, tar.name, loaders, dataclasses.astuple(recipe),
+                  pathlib.Path(__file__).read_text())
     image = cache_dir() / f"disk-{key}.raw"
     if pathlib.Path(str(image) + ".json").exists():
         touch_and_prune(image)
@@ -288,9 +340,10 @@ def _build_disk(recipe):
     arena = arena_image(apt, tar)
     started = time.monotonic()
     log("assembling the disk")
-    ids = {name: _uuid(key, name) for name in ("root", "store", "swap")}
+    ids = {name: _uuid(key, name)
+           for name in ("root", "store", "swap", "boot", "disk", "root-part")}
     ids["arena"] = call("blkid", "-p", "-s", "UUID", "-o", "value", arena).strip()
-    ids["mbr"] = key[:8]
+    ids["esp"] = f"{key[:4]}-{key[4:8]}".upper()
     kernels = [name.removeprefix("linux-image-") for name in kernel_packages]
     with tempfile.TemporaryDirectory(dir=cache_dir(), prefix="build-") as temporary:
         work = pathlib.Path(temporary)
@@ -304,7 +357,7 @@ def _build_disk(recipe):
         boot_img, core = _make_grub_core(root, ids["root"], work)
         disk = work / "disk"
         places = _layout(recipe, 2560 if recipe.modules else 1536)
-        _partition(disk, places, ids["mbr"])
+        _partition(disk, places, ids)
         offset, size = places["root"]
         _make_ext4(disk, offset, size // MIB, "root", ids["root"], ROOT_EXT4, root)
         offset, size = places["store"]
@@ -316,8 +369,9 @@ def _build_disk(recipe):
                 out.truncate(places["swap"][1])
             call("mkswap", "-q", "-U", ids["swap"], swap)
             _copy_in(disk, places["swap"][0], swap)
-        _copy_in(disk, 0, core, bs=512, seek=1)
-        _copy_in(disk, 0, boot_img, bs=1, count=440)
+        packages.unpack_loaders(apt, loaders, work / "signed")
+        _copy_in(disk, places["esp"][0], _make_esp(ids["root"], ids["esp"], work))
+        _embed_core(disk, boot_img, core)
         disk.rename(image)
     made = Disk(path=image, uuids=ids, offsets={n: o for n, (o, _) in places.items()},
                 sizes={n: s for n, (_, s) in places.items()}, kernels=kernels, menu=titles,
@@ -377,6 +431,21 @@ def prepare_disk(files, workdir, base=None):
         with _as_raw(made.path) as raw:
             _debugfs(raw, made.offsets["root"], commands)
     return made
+
+
+def fill_partition(disk, name, make):
+    """Fills a partition that is still empty, of a machine that is off.
+
+    make(path) writes a file system into the empty file PATH, which has the partition's size.
+    """
+    offset, size = disk.offsets[name], disk.sizes[name]
+    with tempfile.TemporaryDirectory(dir=disk.path.parent, prefix="fill-") as temporary:
+        content = pathlib.Path(temporary) / name
+        with open(content, "wb") as out:
+            out.truncate(size)
+        make(content)
+        with _as_raw(disk.path) as raw:
+            _copy_in(raw, offset, content)
 
 
 def overlay(disk, path):

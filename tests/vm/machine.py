@@ -25,6 +25,11 @@ from packages import BenchError, cache_dir, log
 
 QEMU = "qemu-system-x86_64"
 KVM_TRIAL_S = 15
+OVMF = pathlib.Path("/usr/share/OVMF")
+# {firmware: (code, what its variables are at first)}
+FIRMWARE = {"bios": None,
+            "uefi": ("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"),
+            "secure": ("OVMF_CODE_4M.secboot.fd", "OVMF_VARS_4M.ms.fd")}
 # Why QEMU ended, where a real machine would start its firmware again.
 REBOOT_REASONS = ("guest-reset", "host-qmp-system-reset", "subsystem-reset", "guest-panic")
 # Cursor and colour sequences of GRUB and systemd, which wait() shall not see.
@@ -117,6 +122,8 @@ class Machine:
     default, "none", is honest about a power cut: the guest's flushes reach the host's disk, and
     what it wrote and did not flush sits in no host page cache that would survive our SIGKILL
     (metadata of the qcow2 layer included). It also keeps cold reads cold.
+    firmware: "bios", "uefi" or "secure" (UEFI with Secure Boot on, Microsoft's and so Debian's keys
+    enrolled). UEFI's variables live as long as the object, beside its console log.
     keep_ram: whether RAM survives a guest's reboot or reset. Without it each of them is a new QEMU
     process on the same disk, because under TCG the next kernel unpacks itself over pages that
     QEMU knows as old code, which costs 10 to 35 s a boot. ramoops needs keep_ram.
@@ -124,11 +131,13 @@ class Machine:
     """
 
     def __init__(self, disk, console_log, *, memory_mb=512, smp=1, bus="nvme", cache="none",
-                 accelerator=None, keep_ram=False, extra=()):
+                 firmware="bios", accelerator=None, keep_ram=False, extra=()):
         self.disk = pathlib.Path(getattr(disk, "path", disk))
         self.console_log = pathlib.Path(console_log)
         self.memory_mb, self.smp, self.bus, self.cache = memory_mb, smp, bus, cache
         self.accelerator, self.keep_ram, self.extra = accelerator, keep_ram, list(extra)
+        self.firmware = firmware
+        self.variables = pathlib.Path(str(console_log) + ".vars")
         self.process = None
         self.started_s = None           # host's monotonic clock at start()
         self.boots_s = []               # the same for each start of the firmware that QEMU told of
@@ -169,13 +178,31 @@ class Machine:
         self._on = True
         self._launch()
 
+    def _firmware_words(self):
+        """The BIOS is QEMU's own; its console is the screen, which UEFI does without: drawing the
+        kernel's messages into a frame buffer takes seconds under TCG."""
+        if self.firmware == "bios":
+            return ["-device", "VGA"]
+        code, variables = (OVMF / name for name in FIRMWARE[self.firmware])
+        if not code.exists() or not variables.exists():
+            raise BenchError(f"{code} or {variables} is missing: install ovmf")
+        if not self.variables.exists():
+            shutil.copy(variables, self.variables)
+        words = ["-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={code}",
+                 "-drive", f"if=pflash,format=raw,unit=1,file={self.variables}"]
+        if self.firmware == "secure":
+            # This build keeps its variables from everything but system management mode.
+            words += ["-machine", "q35,smm=on",
+                      "-global", "driver=cfi.pflash01,property=secure,value=on"]
+        return words
+
     def _argv(self, ends):
         form = "qcow2" if self.disk.suffix == ".qcow2" else "raw"
         devices = {"nvme": "nvme,serial=bench,drive=disk,bootindex=0",
                    "virtio": "virtio-blk-pci,drive=disk,bootindex=0"}
         argv = [QEMU, *accelerator_options(self.accelerator), "-m", str(self.memory_mb),
                 "-smp", str(self.smp), "-nodefaults", "-no-user-config", "-display", "none",
-                "-device", "VGA", "-rtc", "base=utc",
+                *self._firmware_words(), "-rtc", "base=utc",
                 "-action", f"reboot={'reset' if self.keep_ram else 'shutdown'}",
                 "-drive", f"file={self.disk},format={form},if=none,id=disk,cache={self.cache}",
                 "-device", devices[self.bus]]

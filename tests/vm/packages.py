@@ -22,6 +22,10 @@ PACKAGES = (
     "strace", "libgsl27", "libarchive13", "libinih1", "libmd0", "libblkid1", "libkmod2",
 )
 SOURCE_PACKAGE = "linux-source-6.1"
+# What UEFI loads; unpacked, never installed: their maintainer scripts want a running UEFI.
+LOADER_PACKAGES = ("shim-signed", "grub-efi-amd64-signed")
+SHIM = "usr/lib/shim/shimx64.efi.signed"
+GRUB = "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 LISTS_MAX_AGE_S = 3 * 24 * 3600
 UNUSED_MAX_AGE_S = 14 * 24 * 3600
@@ -209,6 +213,22 @@ def plan(apt):
     if missing:
         raise BenchError(f"packages not found: {' '.join(sorted(missing))}")
     return kernels, kernels + base
+
+
+def loader_versions(apt):
+    """[(package, version)] of shim and GRUB as Debian signs them."""
+    found = apt.versions("|".join(re.escape(name) for name in LOADER_PACKAGES))
+    missing = set(LOADER_PACKAGES) - {name for name, _ in found}
+    if missing:
+        raise BenchError(f"packages not found: {' '.join(sorted(missing))}")
+    return found
+
+
+def unpack_loaders(apt, versions, folder):
+    """Unpacks what loader_versions() found into FOLDER: SHIM and GRUB lie below it then."""
+    folder.mkdir()
+    for name, version in versions:
+        call("dpkg-deb", "-x", apt.download(name, version), folder)
 
 
 def root_tar(apt):
