@@ -44,7 +44,7 @@ static void open_log(void)
 {
 	int fd;
 
-	proc_sysctl("kernel.printk_devkmsg", "on");
+	proc_sysctl("kernel.printk_devkmsg", "on\n");
 	fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
