@@ -354,5 +354,6 @@ int visit_done(const struct visit *v)
 		log_warn("going on without the kernel's messages");
 	if (r == 0)
 		r = arm_next(v, s);
+	log_info("unmounting the store");
 	return close_store(s, r);
 }

@@ -221,6 +221,7 @@ static int run_trial(struct work *w, const struct plan_trial *trial)
 		return trouble(w, r, "arena-not-mounted");
 	begin_step(w, 2 * WATCH_WRITEBACK_MS);
 	be_busy(w, WATCH_WRITEBACK_MS);
+	log_info("  %-12s -j%-3u writes its record", trial->load, trial->jobs);
 	r = visit_put_trial(v, &record, errors);
 	if (r < 0)
 		return trouble(w, r, "store-not-written");
