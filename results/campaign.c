@@ -48,6 +48,13 @@ static unsigned used_attempts(const struct boot_state *b)
 	return b->n_attempts < RECORD_ATTEMPT_MAX ? b->n_attempts - spared : b->n_attempts;
 }
 
+unsigned campaign_attempts_left(const struct campaign *c, unsigned boot)
+{
+	unsigned used = used_attempts(&c->boots[boot]);
+
+	return used < c->plan->retries ? c->plan->retries - used : 0;
+}
+
 static int has_open(const struct boot_state *b)
 {
 	unsigned i;
@@ -80,7 +87,7 @@ int campaign_cell_finished(const struct campaign *c, unsigned boot, unsigned tri
 		return 0;
 	if (campaign_cell_record(c, boot, trial))
 		return 1;
-	return used_attempts(&c->boots[boot]) >= c->plan->retries && !has_open(&c->boots[boot]);
+	return !campaign_attempts_left(c, boot) && !has_open(&c->boots[boot]);
 }
 
 /* Something to do and an attempt left to do it in. */
@@ -88,7 +95,7 @@ static int is_wanted(const struct campaign *c, unsigned boot)
 {
 	unsigned trial;
 
-	if (used_attempts(&c->boots[boot]) >= c->plan->retries)
+	if (!campaign_attempts_left(c, boot))
 		return 0;
 	for (trial = 1; trial <= c->plan->boots[boot].n_trials; trial++)
 		if (!campaign_cell_record(c, boot, trial))
@@ -208,7 +215,7 @@ enum campaign_next campaign_next(const struct campaign *c, unsigned *boot, unsig
 
 	if (campaign_canary_passed(c))
 		chosen = choose(c);
-	else if (used_attempts(&c->boots[0]) >= c->plan->retries)
+	else if (!campaign_attempts_left(c, 0))
 		return CAMPAIGN_CANARY_BAD;
 	if (chosen < 0)
 		return CAMPAIGN_COMPLETE;
@@ -246,7 +253,7 @@ static void count_boot(const struct campaign *c, unsigned boot, struct campaign_
 	n->boots_finished += finished == c->plan->boots[boot].n_trials;
 	for (i = 0; i < b->n_attempts; i++)
 		done |= b->attempts[i].done;
-	n->boots_failed += used_attempts(b) >= c->plan->retries && !has_open(b) && !done;
+	n->boots_failed += !campaign_attempts_left(c, boot) && !has_open(b) && !done;
 	for (i = 0; i < b->n_records; i++) {
 		n->records_void += b->records[i].status == TRIAL_VOID;
 		n->records_failed += b->records[i].status == TRIAL_FAILED ||

@@ -52,6 +52,10 @@ int campaign_open_attempt(const struct campaign *c, unsigned *boot, unsigned *at
  * them open), 0 not. @boot and @trial as numbered in the plan; 0 for one that is not planned. */
 int campaign_cell_finished(const struct campaign *c, unsigned boot, unsigned trial);
 
+/* How many attempts a boot has left of the plan's `retries`. An open one is used; one that was
+ * nobody's fault (see campaign_next()) is not. */
+unsigned campaign_attempts_left(const struct campaign *c, unsigned boot);
+
 /* The first ok/discarded record of a cell, borrowed, or NULL. */
 const struct trial_record *campaign_cell_record(const struct campaign *c, unsigned boot,
 						unsigned trial);
@@ -73,8 +77,8 @@ enum campaign_next {
  * it, but an open attempt counts as used: settle it first (campaign_open_attempt), else the answer
  * may come too early. Boot 0 comes first, and nothing else comes before it has passed: done, and a
  * discarded record in each cell with the first load of the plan. An attempt that ended as "held",
- * "root-dirty" or "hibernated" is nobody's fault and not one of the `retries`. *boot and *attempt are written for
- * CAMPAIGN_BOOT only.
+ * "root-dirty" or "hibernated" is nobody's fault and not one of the `retries`. *boot and *attempt
+ * are written for CAMPAIGN_BOOT only.
  */
 enum campaign_next campaign_next(const struct campaign *c, unsigned *boot, unsigned *attempt);
 

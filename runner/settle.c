@@ -124,7 +124,8 @@ static void say_booked(const struct settle *s, const struct referee_finding *f,
 		       const char *evidence)
 {
 	const struct plan_boot *boot = &s->plan->boots[f->boot];
-	const char *rest = f->attempt >= s->plan->retries ? "given up" : "to be tried again";
+	const char *rest =
+		campaign_attempts_left(s->campaign, f->boot) ? "to be tried again" : "given up";
 
 	if (evidence[0])
 		log_info("boot %u (%s, round %u), attempt %u: %s; %s. Evidence: boots/%04u/%s",
@@ -222,10 +223,10 @@ static int write_attempt(struct settle *s, const struct plan_boot *boot, unsigne
 static int give_up(struct settle *s, const struct plan_boot *boot, const char *reason)
 {
 	const struct boot_state *state = &s->campaign->boots[boot->boot];
-	unsigned a;
+	unsigned a, last = state->n_attempts + campaign_attempts_left(s->campaign, boot->boot);
 	int r;
 
-	for (a = 1; a <= s->plan->retries; a++) {
+	for (a = 1; a <= last; a++) {
 		const struct attempt_state *attempt =
 			a <= state->n_attempts ? &state->attempts[a - 1] : NULL;
 

@@ -396,6 +396,24 @@ static void attempts_are_numbered_in_the_order_of_arming(void **state)
 	assert_int_equal(attempt, 2);
 }
 
+static void changed_kernel_is_given_up_also_with_attempts_that_cost_nothing(void **state)
+{
+	struct desk *d = *state;
+	struct referee_finding none = {.verdict = REFEREE_NONE};
+
+	for (unsigned attempt = 1; attempt <= 2; attempt++) {
+		arm_and_take(d, 2, attempt);
+		assert_int_equal(
+			arm_book_failure(d->s.store, d->plan, 2, attempt, "root-dirty", ""), 0);
+	}
+	assert_int_equal(settle_load(&d->s), 0);
+	assert_int_equal(campaign_attempts_left(d->s.campaign, 2), d->plan->retries);
+	write_text(d->root, "boot/vmlinuz-6.1.0-57-amd64", "another");
+	assert_int_equal(settle_changed(&d->s, &none), 1);
+	assert_int_equal(campaign_cell_finished(d->s.campaign, 2, 1), 1);
+	assert_int_equal(settle_changed(&d->s, &none), 0);
+}
+
 static void missing_kernel_is_a_changed_one(void **state)
 {
 	struct desk *d = *state;
@@ -477,6 +495,7 @@ int main(void)
 		CASE(panic_from_before_it_was_armed_again_is_not_its_own),
 		CASE(unchanged_kernels_are_left_alone),
 		CASE(changed_kernel_gives_up_what_is_left_of_it),
+		CASE(changed_kernel_is_given_up_also_with_attempts_that_cost_nothing),
 		CASE(changed_initrd_gives_up_what_is_left_of_its_entry),
 		CASE(missing_initrd_is_a_changed_one),
 		CASE(toolchain_that_changed_is_named),
