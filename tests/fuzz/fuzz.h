@@ -138,6 +138,12 @@ static inline int fuzz_leaves(const char *path)
 	return leaves;
 }
 
+/* Is @path absolute, with no ".." in it? */
+static inline int fuzz_is_absolute(const char *path)
+{
+	return *path == '/' && !fuzz_leaves(path + strspn(path, "/"));
+}
+
 /* May @name, taken from a file, be a name in a folder and a word on a terminal? */
 static inline int fuzz_is_name(const char *name)
 {

@@ -27,8 +27,8 @@ static void require_inside(const struct plan *p)
 		const struct plan_entry *e = &p->entries[i];
 
 		REQUIRE(fuzz_is_name(e->id) && fuzz_is_name(e->version));
-		REQUIRE(*e->kernel == '/' && !fuzz_leaves(e->kernel + 1));
-		REQUIRE(!e->initrd || (*e->initrd == '/' && !fuzz_leaves(e->initrd + 1)));
+		REQUIRE(fuzz_is_absolute(e->kernel));
+		REQUIRE(!e->initrd || fuzz_is_absolute(e->initrd));
 		require_text(e->label);
 		require_text(e->cmdline);
 		require_sha256(e->kernel_sha256);
@@ -43,7 +43,7 @@ static void require_inside(const struct plan *p)
 	for (size_t i = 0; i < p->n_loads; i++)
 		REQUIRE(fuzz_is_name(p->loads[i].name));
 	for (size_t i = 0; i < p->n_toolchain; i++)
-		REQUIRE(*p->toolchain[i].name == '/' && !fuzz_leaves(p->toolchain[i].name + 1));
+		REQUIRE(fuzz_is_absolute(p->toolchain[i].name));
 	for (size_t i = 0; i < p->n_panic; i++) {
 		REQUIRE(fuzz_is_name(p->panic[i].name) && !strstr(p->panic[i].name, ".."));
 		/* kernel.core_pattern and its like take a program. */

@@ -13,7 +13,7 @@ static void require_inside(const struct prepared *p)
 	REQUIRE(p->jobs >= 1 && p->jobs <= PLAN_JOBS_MAX && p->build_uid != 0);
 	REQUIRE(fuzz_is_name(p->arena_uuid));
 	for (size_t i = 0; i < p->n_toolchain; i++)
-		REQUIRE(*p->toolchain[i].name == '/' && !fuzz_leaves(p->toolchain[i].name + 1));
+		REQUIRE(fuzz_is_absolute(p->toolchain[i].name));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
