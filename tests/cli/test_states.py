@@ -257,11 +257,12 @@ def test_case_71_every_verb_in_every_state(machine, state, verb):
             first = token
 
 
-@pytest.mark.parametrize("state", [s for s in TABLE if s not in (no_store, armed_without_its_store)],
-                         ids=lambda s: s.__name__)
+# Without a store there is nothing to start on, and half a block a person has to mend first.
+STARTABLE = [s for s in TABLE if s not in (no_store, armed_without_its_store, half_a_block)]
+
+
+@pytest.mark.parametrize("state", STARTABLE, ids=lambda s: s.__name__)
 def test_after_stop_a_new_campaign_can_start(machine, state):
-    if state is half_a_block:
-        pytest.skip("a person has to mend custom.cfg first")
     state(machine)
     machine.recount("stop")
     said = machine.start()
