@@ -113,8 +113,9 @@ clean:
 	rm -rf build
 
 # --- tests ------------------------------------------------------------------------------------
-# test_store stops the store after the n-th of these calls.
-$(B)/tests/test_store: LDFLAGS += -Wl,--wrap=write,--wrap=fsync,--wrap=renameat2,--wrap=mkdirat,--wrap=unlinkat
+# These stop the store, or a whole campaign, at the n-th of these calls.
+$(B)/tests/test_store $(B)/tests/test_cycle: LDFLAGS += -Wl,--wrap=write,--wrap=fsync,--wrap=renameat2,--wrap=mkdirat,--wrap=unlinkat
+$(B)/tests/test_cycle: LDFLAGS += -Wl,--wrap=pwrite
 # test_checkpoint freezes no real file system.
 $(B)/tests/test_checkpoint: LDFLAGS += -Wl,--wrap=ioctl
 $(B)/tests/%: tests/unit/%.c $(B)/librecount.a
