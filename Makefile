@@ -46,9 +46,8 @@ INIT_LIBS := $(STATIC)/libkmod.a $(STATIC)/libcjson.a -lblkid -lmd -llzma -lzstd
 LIBS := $(STATIC)/libcjson.a -lgsl -lgslcblas -larchive -lblkid -lmd -lm
 TEST_LIBS := $(STATIC)/libkmod.a $(LIBS) -llzma -lzstd -lz -lcmocka
 
-.PHONY: all deps check check-run check-unit check-all demo fuzz lint lint-format \
-	lint-cppcheck lint-shell layers update-golden install \
-	uninstall clean
+.PHONY: all deps check check-run check-unit check-all demo torture fuzz lint lint-format \
+	lint-cppcheck lint-shell layers update-golden install uninstall clean
 all: $(B)/recount $(B)/recount-init
 
 # --- set-up -----------------------------------------------------------------------------------
@@ -142,6 +141,14 @@ check-all: check
 demo: deps
 	@$(MAKE) --no-print-directory all
 	$(PYTHON) tests/vm/demo.py $(if $(WORKLOAD),--workload $(WORKLOAD))
+
+# Power cuts in the middle of campaigns; does its own set-up.
+CUTS ?= 100
+SEED ?= 1
+FROM ?= 1
+torture: deps
+	@$(MAKE) --no-print-directory all
+	$(PYTHON) tests/vm/torture.py --cuts $(CUTS) --seed $(SEED) --from $(FROM)
 
 # Each target for T seconds, then the share of its parser's lines that its corpus reaches; does its
 # own set-up.

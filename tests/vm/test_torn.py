@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A write of the store's block that a power cut has torn between its two sectors, under a real GRUB.
+"""A write of the store's block, torn between its two sectors by a power cut, under a real GRUB.
 
 unit/test_torn.c cuts at every byte and plays GRUB; here GRUB itself gets what such cuts leave.
 """
@@ -19,7 +19,7 @@ def written(pad, entry, token, taken):
 
 
 # So much of our three lines lies in the first sector: parts of a key, a value, a token.
-@pytest.mark.parametrize("ours", [7, 16, 22, 30, 45, 65, 80])
+@pytest.mark.parametrize("ours", [16, 45, 80])
 @pytest.mark.parametrize("new_half", [0, 1], ids=["first-half-new", "second-half-new"])
 @pytest.mark.parametrize("write", ["arming", "taking"])
 def test_case_28_torn_block_under_real_grub(parts, tmp_path, write, new_half, ours):
