@@ -252,9 +252,9 @@ static void unmute(int kept)
 	close(kept);
 }
 
-static int end_campaign(struct settle *s, enum referee_step step)
+static int end_campaign(struct settle *s)
 {
-	int kept = mute(), r = settle_report(s, step);
+	int kept = mute(), r = settle_report(s, "");
 
 	unmute(kept);
 	if (r == 0)
@@ -281,7 +281,7 @@ static int referee(void)
 		step = settle_next(&s, &f, world.plan->default_uname, 0, &boot, &attempt);
 		assert_int_not_equal(step, REFEREE_WAIT);
 		if (step != REFEREE_ARM)
-			r = end_campaign(&s, step);
+			r = end_campaign(&s);
 		else if (f.verdict == REFEREE_REARM)
 			r = settle_rearmed(&s, boot, attempt, REARMS);
 		if (r == 0 && step == REFEREE_ARM)
