@@ -71,6 +71,7 @@ def statuses(store):
     return {key: r["status"] for key, r in campaign.records(store).items() if key[0]}
 
 
+@pytest.mark.long
 def test_cases_48_57_and_hang_before_pid_1(home, tmp_path):
     """A panic, a hang and an ordinary system where recount-init should have been; a wrong entry."""
     guest, label = home(extra=erst(tmp_path))
@@ -111,6 +112,7 @@ def test_cases_48_57_and_hang_before_pid_1(home, tmp_path):
     assert statuses(store) == {(sane, 1, 1): "ok"}
 
 
+@pytest.mark.long
 def test_cases_51_57_faults_in_a_trial(home, tmp_path):
     """Daemons without end, 200 orphans, a worker that is killed, a panic: the campaign goes on."""
     guest, label = home(extra=erst(tmp_path))
@@ -160,6 +162,7 @@ def test_cases_51_57_faults_in_a_trial(home, tmp_path):
     assert reached["cmdline"].endswith(" splash foo=bar -- --help")
 
 
+@pytest.mark.long
 def test_key_h_brings_the_machine_home(home, tmp_path):
     """h between two trials: the machine goes home and waits; nothing is lost when it goes on."""
     guest, label = home()
@@ -181,6 +184,7 @@ def test_key_h_brings_the_machine_home(home, tmp_path):
     assert campaign.token_of(store, 1, 1) in campaign.files(store, 1)["dmesg-1.txt"]
 
 
+@pytest.mark.long
 def test_case_64_full_store(home, tmp_path):
     """No room for a record: it is shown on the console, the default boots, nothing stays armed."""
     guest, label = home()
