@@ -168,8 +168,8 @@ static enum course decide(struct referee *f, struct settle *s, const char *token
 	if (settle_changed(s, &finding) < 0)
 		return COURSE_FAILED;
 	step = settle_next(s, &finding, f->machine->uname, 0, &f->boot, &f->attempt);
-	if (step == REFEREE_WAIT)
-		return ask_person(f, "the last boot ended long ago, so a person must have come");
+	if (referee_waits_for(step))
+		return ask_person(f, referee_waits_for(step));
 	if (step != REFEREE_ARM)
 		return end_campaign(f, s, &finding, step);
 	course = check_needs(f, s);

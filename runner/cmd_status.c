@@ -91,9 +91,8 @@ static void print_next(const struct machine *m, struct store *s, struct campaign
 
 	if (!open)
 		step = settle_next(&settle, &none, home, 0, &boot, &attempt);
-	if (step == REFEREE_WAIT) {
-		printf("waits    the last boot ended long ago, so a person must have come; recount "
-		       "resume goes on\n");
+	if (referee_waits_for(step)) {
+		printf("waits    %s; recount resume goes on\n", referee_waits_for(step));
 		step = settle_next(&settle, &none, home, 1, &boot, &attempt);
 	}
 	if (step != REFEREE_ARM) {

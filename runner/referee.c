@@ -141,6 +141,18 @@ int referee_last_armed(const struct campaign *c, unsigned *boot, unsigned *attem
 	return last != NULL;
 }
 
+static int was_held(const struct campaign *c)
+{
+	const struct attempt_state *s;
+	unsigned boot, attempt;
+	int64_t armed_s;
+
+	if (!referee_last_armed(c, &boot, &attempt, &armed_s))
+		return 0;
+	s = attempt_of(c, boot, attempt);
+	return s->failed && !strcmp(s->failure.reason, "held");
+}
+
 /*
  * Nothing but a person brings a machine back long after a boot that was never reached had to be
  * over. Clocks that cannot be believed say nothing: one from before the plan was made, or one that
@@ -153,12 +165,9 @@ static int person_came(const struct campaign *c, const struct referee_now *now)
 	unsigned boot, attempt;
 	int64_t armed_s, made_s, limit_ms;
 
-	if (now->asked || !referee_last_armed(c, &boot, &attempt, &armed_s))
+	if (!referee_last_armed(c, &boot, &attempt, &armed_s))
 		return 0;
 	s = attempt_of(c, boot, attempt);
-	/* With the key h a person has asked for this machine. */
-	if (s->failed && !strcmp(s->failure.reason, "held"))
-		return 1;
 	if (!s->failed || strcmp(s->failure.reason, "not-reached") != 0)
 		return 0;
 	if (now->rearmed_s)
@@ -200,7 +209,9 @@ enum referee_step referee_next(const struct campaign *c, const struct referee_fi
 	}
 	if (b > 0 && !canary_came_home(c, now->uname))
 		return REFEREE_CANARY_BAD;
-	if (person_came(c, now))
+	if (!now->asked && was_held(c))
+		return REFEREE_HELD;
+	if (!now->asked && person_came(c, now))
 		return REFEREE_WAIT;
 	*boot = b;
 	*attempt = a;
@@ -283,4 +294,13 @@ int referee_explain(const struct campaign *c, enum referee_step step,
 		return -ENOMEM;
 	*text = TAKE_PTR(out);
 	return 0;
+}
+
+const char *referee_waits_for(enum referee_step step)
+{
+	if (step == REFEREE_HELD)
+		return "a person pressed h in the last boot";
+	if (step == REFEREE_WAIT)
+		return "the last boot ended long ago, so a person must have come";
+	return NULL;
 }

@@ -44,8 +44,8 @@ struct referee_finding referee_judge(const struct campaign *c, const struct ones
 
 enum referee_step {
 	REFEREE_ARM,	    /* arm *boot, *attempt */
-	REFEREE_WAIT,	    /* an attempt ended long ago: a person pressed the button; or one held
-			     * the last boot: ask them */
+	REFEREE_WAIT,	    /* an attempt ended long ago: a person pressed the button; ask them */
+	REFEREE_HELD,	    /* a person pressed h in the last boot; ask them */
 	REFEREE_COMPLETE,   /* nothing is left: write the report */
 	REFEREE_LIMIT,	    /* too many boots: the same, and say so */
 	REFEREE_CANARY_BAD, /* the trial boot did not come home: the same, and say so */
@@ -70,6 +70,9 @@ struct referee_now {	   /* what a campaign does not say */
  */
 enum referee_step referee_next(const struct campaign *c, const struct referee_finding *finding,
 			       const struct referee_now *now, unsigned *boot, unsigned *attempt);
+
+/* What REFEREE_WAIT and REFEREE_HELD wait for, in words; NULL for the other steps. Static. */
+const char *referee_waits_for(enum referee_step step);
 
 /* Seconds since 1970 of a text like 2026-11-30T22:51:59Z; -EBADMSG. */
 int referee_utc(const char *text, int64_t *seconds) _must_check_;

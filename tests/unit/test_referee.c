@@ -481,8 +481,8 @@ static void boot_that_a_person_held_waits_for_resume(void **state)
 
 	finish(n, 0, 1);
 	book(arm(n, 1, 10), "held");
-	assert_int_equal(next(n, 11, &boot, &attempt), REFEREE_WAIT);
-	assert_int_equal(next(n, 5000, &boot, &attempt), REFEREE_WAIT);
+	assert_int_equal(next(n, 11, &boot, &attempt), REFEREE_HELD);
+	assert_int_equal(next(n, 5000, &boot, &attempt), REFEREE_HELD);
 	/* whoever says resume loses no attempt */
 	now.asked = 1;
 	assert_int_equal(referee_next(&n->c, &none, &now, &boot, &attempt), REFEREE_ARM);
