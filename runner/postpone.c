@@ -19,9 +19,9 @@
 
 static void say(const struct postpone *p, const char *text)
 {
-	log_info("%s", text);
 	if (!*p->root)
 		service_tell(text);
+	log_info("%s", text);
 }
 
 /* 1 with what is waited for in @why, for people. */

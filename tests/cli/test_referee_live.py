@@ -55,10 +55,10 @@ class Referee:
 
     def session(self, number, **properties):
         """Somebody, or something, has a session."""
-        with open(self.folder / "sessions", "a", encoding="ascii") as f:
-            f.write(f"{number:>7} 1000 ann seat0 tty1\n")
         (self.folder / f"session-{number}").write_text(
             "".join(f"{key}={value}\n" for key, value in properties.items()))
+        with open(self.folder / "sessions", "a", encoding="ascii") as f:
+            f.write(f"{number:>7} 1000 ann seat0 tty1\n")
 
     def logout(self):
         (self.folder / "sessions").write_text("")
@@ -80,13 +80,13 @@ class Referee:
         path = self.folder / name
         return path.read_text() if path.exists() else ""
 
-    def wait(self, words, timeout_s=30):
+    def wait(self, words, timeout_s=120):
         deadline = time.monotonic() + timeout_s
         while words not in self.said():
             assert time.monotonic() < deadline and self.process.poll() is None, self.said()
             time.sleep(0.1)
 
-    def end(self, timeout_s=60):
+    def end(self, timeout_s=120):
         return self.process.wait(timeout_s)
 
     def reboots(self):
@@ -125,7 +125,7 @@ def armed(machine):
 def stop(referee):
     """`recount stop`, by somebody at the machine; the referee ends and does nothing more."""
     referee.machine.recount("stop")
-    assert referee.end(20) == 0
+    assert referee.end(120) == 0
     assert "was stopped; nothing is armed" in referee.said()
     assert referee.reboots() == 0 and not armed(referee.machine)
     assert referee.motd is None
@@ -156,7 +156,7 @@ def test_waits_until_nobody_is_logged_in(referee):
     assert referee.process.poll() is None
     assert referee.said().count("waits until") == 1
     referee.logout()
-    assert referee.end(45) == 0, referee.said()
+    assert referee.end(120) == 0, referee.said()
     assert referee.reboots() == 1 and armed(referee.machine)
 
 
@@ -237,5 +237,5 @@ def test_what_it_tells_does_not_outlive_it(referee):
     referee.wait("begins in 60 s")
     assert referee.motd
     referee.process.terminate()
-    referee.end(10)
+    referee.end(120)
     assert referee.motd is None and not armed(referee.machine)
