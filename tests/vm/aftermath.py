@@ -5,6 +5,7 @@ examine() reads; Ledger knows what the console has promised and what earlier cut
 finds what is wrong with it. A trouble is a sentence; no sentences, no trouble.
 """
 import collections
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -14,6 +15,7 @@ import subprocess
 
 import campaign
 import image
+from packages import BenchError
 
 # What a trial's line on the console promises to be on the disk.
 Promise = collections.namedtuple("Promise", "campaign boot attempt load jobs time status cause")
@@ -89,15 +91,46 @@ def _run(*argv):
                           stderr=subprocess.STDOUT, text=True, errors="replace")
 
 
-def _file_system(raw, offset, name):
+@contextlib.contextmanager
+def _partition(layer, offset, size):
+    """Path under which a partition of the qcow2 file LAYER is a file of its own: e2fsck forgets an
+    offset when it opens a file system again behind a replay."""
+    point = layer.with_suffix(".part")
+    point.touch()
+    daemon = subprocess.Popen(
+        ["qemu-storage-daemon",
+         "--blockdev", f"qcow2,node-name=disk,file.driver=file,file.filename={layer}",
+         "--blockdev", f"raw,node-name=part,file=disk,offset={offset},size={size}",
+         "--export", f"fuse,id=part,node-name=part,mountpoint={point},writable=on",
+         "--chardev", "stdio,id=qmp", "--monitor", "qmp"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        if '"QMP"' not in (greeting := daemon.stdout.readline()):
+            raise BenchError(f"qemu-storage-daemon: {greeting}{daemon.stdout.read()}")
+        yield point
+    finally:
+        daemon.terminate()
+        daemon.communicate()
+        point.unlink()
+
+
+def _file_system(path, name):
     """Replays the journal as the next mount would; then there must be nothing to correct."""
-    replay = _run("e2fsck", "-p", f"{raw}?offset={offset}")
+    replay = _run("e2fsck", "-p", path)
     if replay.returncode > 1:
         return [f"the {name} cannot be replayed: {replay.stdout.strip()}"]
-    check = _run("e2fsck", "-fn", f"{raw}?offset={offset}")
+    check = _run("e2fsck", "-fn", path)
     if check.returncode:
         return [f"the {name} is damaged: {replay.stdout.strip()}\n{check.stdout.strip()}"]
     return []
+
+
+def _read_store(path, out):
+    orders = (f"rdump /campaigns {out}\ndump /grub/grubenv {out}/grub/grubenv\n"
+              f"dump /active {out}/active\n")
+    # There is not always an `active`; whatever else is missing is missed later.
+    subprocess.run(["debugfs", "-f", "/dev/stdin", str(path)], input=orders, text=True, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def examine(disk, work):
@@ -108,15 +141,11 @@ def examine(disk, work):
     shutil.rmtree(out, ignore_errors=True)
     (out / "grub").mkdir(parents=True)
     troubles = []
-    with image._as_raw(scratch.path) as raw:
-        for name in FILE_SYSTEMS:
-            troubles += _file_system(raw, disk.offsets[name], name)
-        orders = (f"rdump /campaigns {out}\ndump /grub/grubenv {out}/grub/grubenv\n"
-                  f"dump /active {out}/active\n")
-        # There is not always an `active`; whatever else is missing is missed later.
-        subprocess.run(["debugfs", "-f", "/dev/stdin", f"{raw}?offset={disk.offsets['store']}"],
-                       input=orders, text=True, check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
+    for name in FILE_SYSTEMS:
+        with _partition(scratch.path, disk.offsets[name], disk.sizes[name]) as path:
+            troubles += _file_system(path, name)
+            if name == "store":
+                _read_store(path, out)
     files = {str(path.relative_to(out)): path.read_bytes()
              for path in sorted(out.rglob("*")) if path.is_file()}
     return Snapshot(files, troubles)
