@@ -17,9 +17,9 @@ PHASES = (
     Phase("kernel", r"Booting `", 8.0),
     Phase("reached", r"Run /recount-init as init process", 1.5),
     Phase("trial", r"recount:   \S+ +-j\d+ +begins", 3.0),
-    Phase("record write", r"recount:   \S+ +-j\d+ +writes its record", 0.15),
-    Phase("arming", r"recount: done \d+ of \d+", 0.1),
-    Phase("unmount", r"recount: unmounting the store", 0.2),
+    Phase("record write", r"recount:   \S+ +-j\d+ +writes its record", 0.05),
+    Phase("arming", r"recount: done \d+ of \d+", 0.03),
+    Phase("unmount", r"recount: unmounting the store", 0.1),
     Phase("referee", r"Started (\S*recount-referee|recount)", 4.0),
 )
 NAMES = tuple(phase.name for phase in PHASES)
