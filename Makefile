@@ -132,7 +132,8 @@ check: deps
 # Two virtual machines at a time, each with one CPU.
 check-run: all layers check-unit
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/cli
-	$(PYTHON) -m pytest -v -p no:cacheprovider -n 2 -m 'not long' tests/vm
+	$(PYTHON) -m pytest -v -p no:cacheprovider -n 2 --dist loadgroup \
+		-m 'not long' tests/vm
 
 check-all: check
 	$(PYTHON) -m pytest -v -p no:cacheprovider -m long tests/vm
