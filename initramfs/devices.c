@@ -267,6 +267,11 @@ int devices_by_uuid(const struct device_list *l, const char *uuid, const struct 
 	return 0;
 }
 
+int device_is_hibernated(const struct device *d)
+{
+	return !strcmp(d->type, "swsuspend");
+}
+
 int devices_by_label(const struct device_list *l, const char *label, const struct device **out)
 {
 	const struct device *found = NULL;

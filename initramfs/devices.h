@@ -63,6 +63,10 @@ int devices_by_uuid(const struct device_list *l, const char *uuid,
 int devices_by_label(const struct device_list *l, const char *label,
 		     const struct device **out) _must_check_;
 
+/* 1: @d is a swap partition with the image of a hibernated system, which still has its file systems
+ * open and would be destroyed by a boot of another kernel. Pure. */
+int device_is_hibernated(const struct device *d);
+
 /* Sets (1) or lifts (0) the kernel's read-only flag (BLKROSET) of @path. */
 int device_set_read_only(const char *path, int read_only) _must_check_;
 

@@ -61,7 +61,7 @@ static void check_root_fs(struct check *c)
 		findings_ok(c->f, "root", "%s %s", m->root_dev->path + strlen(m->root),
 			    m->root_fstype);
 	for (size_t i = 0; i < m->devices.n; i++)
-		if (!strcmp(m->devices.devices[i].type, "swsuspend"))
+		if (device_is_hibernated(&m->devices.devices[i]))
 			findings_no(
 				c->f, "root",
 				"%s holds a hibernated system; resume and shut it down, or drop "

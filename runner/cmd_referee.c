@@ -126,7 +126,7 @@ static enum course check_needs(const struct referee *f, const struct settle *s)
 	int r;
 
 	for (i = 0; i < m->devices.n; i++) {
-		if (strcmp(m->devices.devices[i].type, "swsuspend") != 0)
+		if (!device_is_hibernated(&m->devices.devices[i]))
 			continue;
 		snprintf(why, sizeof(why),
 			 "%s holds a hibernated system, which a boot of another kernel would "

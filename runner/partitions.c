@@ -72,7 +72,7 @@ int partitions_hibernated(void)
 	if (devices_scan("", &list) < 0)
 		return 0;
 	for (size_t i = 0; i < list.n; i++) {
-		if (strcmp(list.devices[i].type, "swsuspend") != 0)
+		if (!device_is_hibernated(&list.devices[i]))
 			continue;
 		log_warn("%s holds a hibernated system", list.devices[i].path);
 		return 1;
@@ -82,7 +82,7 @@ int partitions_hibernated(void)
 
 int partitions_protect(const char *const *writable, size_t n)
 {
-	struct device_list list = {0};
+	_cleanup_(cleanup_device_list) struct device_list list = {0};
 	int r = devices_scan("", &list);
 
 	for (size_t i = 0; r == 0 && i < list.n; i++) {
@@ -96,6 +96,5 @@ int partitions_protect(const char *const *writable, size_t n)
 		if (device_set_read_only(list.devices[i].path, !keep) < 0 && !keep)
 			log_warn("cannot set %s read-only", list.devices[i].path);
 	}
-	device_list_free(&list);
 	return r;
 }
