@@ -232,7 +232,12 @@ static int bring_tree(struct job *j)
 			 is_part(j) ? "/" : "", is_part(j) ? w->build[2] : "");
 		return -EINVAL;
 	}
-	r = forget(j);
+	if (!is_part(j) && has_file(j, ".", "Kbuild") && has_file(j, ".", "Kconfig"))
+		r = target_clean_parallel(w, j->p->jobs);
+	else
+		r = 0;
+	if (r == 0)
+		r = forget(j);
 	if (r == 0)
 		r = take_config(j);
 	if (r < 0)

@@ -115,6 +115,24 @@ int target_parse(const char *target, const char *product, struct plan_workload *
 	return 0;
 }
 
+int target_clean_parallel(struct plan_workload *w, unsigned jobs)
+{
+	char **argv = calloc(count(w->clean) + 2, sizeof(*argv));
+	size_t n = 0;
+
+	if (!argv || asprintf(&argv[1], "-j%u", jobs) < 0) {
+		free(argv);
+		return -ENOMEM;
+	}
+	for (char **word = w->clean; *word; word++) {
+		argv[n] = *word;
+		n += n ? 1 : 2;
+	}
+	free(w->clean);
+	w->clean = argv;
+	return 0;
+}
+
 static int argv_equal(char *const *a, char *const *b)
 {
 	size_t i;
@@ -127,6 +145,5 @@ static int argv_equal(char *const *a, char *const *b)
 
 int target_equal(const struct plan_workload *a, const struct plan_workload *b)
 {
-	return argv_equal(a->clean, b->clean) && argv_equal(a->build, b->build) &&
-	       !strcmp(a->product, b->product);
+	return argv_equal(a->build, b->build) && !strcmp(a->product, b->product);
 }

@@ -18,7 +18,14 @@ int target_parse(const char *target, const char *product, struct plan_workload *
 /* 1: @target is of the "-C DIR" form, whose tree needs no .config. */
 int target_is_part(const char *target);
 
-/* 1: both workloads run the same commands and make the same product. */
+/*
+ * Lets the clean of @w run @jobs commands at a time ("make -j4 clean"): it is not timed, and that
+ * of a whole kernel tree is some 2000 makes. For trees whose clean may run so: a Kbuild tree's,
+ * which is run so by everybody. -ENOMEM.
+ */
+int target_clean_parallel(struct plan_workload *w, unsigned jobs) _must_check_;
+
+/* 1: both workloads build the same and make the same product; a clean follows from its build. */
 int target_equal(const struct plan_workload *a, const struct plan_workload *b);
 
 #endif

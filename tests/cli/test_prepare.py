@@ -113,6 +113,15 @@ def test_prepares_a_folder(partitions, tree):
     assert run("sha256sum", built).stdout.split()[0] == work["product_sha256"]
 
 
+def test_a_kernel_tree_is_cleaned_in_parallel(partitions, tree):
+    for name in ("Kbuild", "Kconfig"):
+        (tree / name).touch()
+    result = prepare(partitions, "--tree", tree, "--target", "all", "--product", "tiny.a",
+                     "--jobs", "2")
+    assert result.returncode == DONE, result.stderr
+    assert manifest(partitions)["workload"]["clean"] == ["make", "-j2", "clean"]
+
+
 def test_prepares_an_archive_and_then_uses_it_in_place(partitions, tree):
     archive = tree.parent / "source.tar.gz"
     run("tar", "-C", tree.parent, "-czf", archive, "tiny-1.0")

@@ -103,6 +103,24 @@ static void only_part_of_a_tree_needs_no_config(void **state)
 	assert_false(target_is_part("-Cool"));
 }
 
+static void clean_runs_in_parallel(void **state)
+{
+	struct plan_workload w = {0}, same = {0};
+	const char *why;
+
+	(void)state;
+	assert_int_equal(target_parse("vmlinux", NULL, &w, &why), 0);
+	assert_int_equal(target_parse("vmlinux", NULL, &same, &why), 0);
+	assert_int_equal(target_clean_parallel(&w, 4), 0);
+	assert_string_equal(w.clean[0], "make");
+	assert_string_equal(w.clean[1], "-j4");
+	assert_string_equal(w.clean[2], "clean");
+	assert_null(w.clean[3]);
+	assert_true(target_equal(&w, &same)); /* --target says nothing of it */
+	plan_workload_clear(&w);
+	plan_workload_clear(&same);
+}
+
 static void tells_whether_two_are_the_same(void **state)
 {
 	struct plan_workload a = {0}, b = {0}, c = {0};
@@ -126,6 +144,7 @@ int main(void)
 		cmocka_unit_test(refuses_with_a_reason),
 		cmocka_unit_test(refuses_more_words_than_a_plan_may_hold),
 		cmocka_unit_test(only_part_of_a_tree_needs_no_config),
+		cmocka_unit_test(clean_runs_in_parallel),
 		cmocka_unit_test(tells_whether_two_are_the_same),
 	};
 
