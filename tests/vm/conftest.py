@@ -30,6 +30,9 @@ def missing():
     lacking = [tool for tool in TOOLS if not shutil.which(tool, path=path)]
     if lacking:
         return f"{', '.join(lacking)} missing: run make deps"
+    unbuilt = [name for name in PROGRAMS if not (BUILD / name).exists()]
+    if unbuilt:
+        return f"{', '.join(unbuilt)} not built: run make"
     if os.geteuid() != 0:
         return "building the disk image needs root"
     return None
@@ -42,8 +45,8 @@ def unavailable(reason):
 
 
 def programs():
-    """{file on the host: path in the guest} of what is built."""
-    return {BUILD / name: guest for name, guest in PROGRAMS.items() if (BUILD / name).exists()}
+    """{file on the host: path in the guest}."""
+    return {BUILD / name: guest for name, guest in PROGRAMS.items()}
 
 
 @pytest.fixture(scope="session")
