@@ -123,7 +123,7 @@ $(B)/tests/%: tests/unit/%.c $(B)/librecount.a
 	$(Q)$(LINK) -MMD -MP -o $@ $< $(B)/librecount.a $(TEST_LIBS)
 
 check-unit: $(UNIT_TESTS)
-	CMOCKA_MESSAGE_OUTPUT=TAP prove --exec '' $(UNIT_TESTS)
+	CMOCKA_MESSAGE_OUTPUT=TAP prove -j$$(nproc) --exec '' $(UNIT_TESTS)
 
 # The tests that CI runs; does its own set-up.
 check: deps
