@@ -1,40 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A temporary folder that plays a machine's root: made, filled, removed. Failures fail the test. */
+/* A temporary folder that plays a machine's root: filled (folder.h makes and removes it). Failures
+ * fail the test. */
 #ifndef RECOUNT_TESTS_FAKEROOT_H
 #define RECOUNT_TESTS_FAKEROOT_H
 
 #include <errno.h>
-#include <ftw.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "tests/unit/folder.h"
 
 #define FAKEROOT_PATH 256
-
-static inline void fakeroot_make(char root[FAKEROOT_PATH])
-{
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(root, FAKEROOT_PATH, "%s/recount-test-XXXXXX", tmp ? tmp : "/tmp");
-	assert_non_null(mkdtemp(root));
-}
-
-static inline int fakeroot_remove_one(const char *path, const struct stat *st, int type,
-				      struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static inline void fakeroot_remove(const char *root)
-{
-	assert_int_equal(nftw(root, fakeroot_remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-}
 
 /* @root/@path into @full, with the folders that lead there. */
 static inline void fakeroot_path(char full[2 * FAKEROOT_PATH], const char *root, const char *path)

@@ -8,21 +8,13 @@
 #ifndef RECOUNT_TESTS_SAMPLE_H
 #define RECOUNT_TESTS_SAMPLE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <ftw.h>
 #include <string.h>
 
 #include "results/macro.h"
 #include "results/plan.h"
+#include "tests/unit/folder.h"
 
-#define SAMPLE_ID     "2026-11-30-a"
-#define SAMPLE_FOLDER sizeof("/dev/shm/recount-test-XXXXXX")
+#define SAMPLE_ID "2026-11-30-a"
 
 static inline void sample_golden_path(char path[4096], const char *name)
 {
@@ -76,28 +68,6 @@ static inline struct plan *sample_plan(void)
 		fail_msg("golden/plan.json: %s", why);
 	free(json);
 	return plan;
-}
-
-/* A new folder in memory where there is such a place: the store's many fsyncs then cost nothing. */
-static inline void sample_folder(char path[SAMPLE_FOLDER])
-{
-	snprintf(path, SAMPLE_FOLDER, "%s/recount-test-XXXXXX",
-		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	assert_non_null(mkdtemp(path));
-}
-
-static inline int sample_remove_one(const char *path, const struct stat *st, int type,
-				    struct FTW *walk)
-{
-	(void)st;
-	(void)type;
-	(void)walk;
-	return remove(path);
-}
-
-static inline void sample_folder_remove(const char *path)
-{
-	assert_int_equal(nftw(path, sample_remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 #endif

@@ -45,7 +45,7 @@ static int set_up(void **state)
 {
 	static struct fixture f;
 
-	fakeroot_make(f.root);
+	sample_folder(f.root);
 	fakeroot_path(f.path, f.root, "recount-init");
 	*state = &f;
 	return 0;
@@ -53,7 +53,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	fakeroot_remove(((struct fixture *)*state)->root);
+	sample_folder_remove(((struct fixture *)*state)->root);
 	return 0;
 }
 

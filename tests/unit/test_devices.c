@@ -19,7 +19,7 @@ static int set_up(void **state)
 {
 	static char root[FAKEROOT_PATH];
 
-	fakeroot_make(root);
+	sample_folder(root);
 	fakeroot_write(root, "sys/class/block/.keep", "");
 	fakeroot_write(root, "dev/.keep", "");
 	*state = root;
@@ -28,7 +28,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	fakeroot_remove(*state);
+	sample_folder_remove(*state);
 	return 0;
 }
 

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Kernels and initrds in fake /boot folders. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +10,7 @@
 
 #include "grub/kernels.h"
 #include "grub/version.h"
+#include "tests/unit/folder.h"
 
 #define IMAGE_BYTES 4096
 
@@ -455,23 +449,16 @@ static void image_header(void **state)
 static int set_up(void **state)
 {
 	(void)state;
-	strcpy(root, "/tmp/recount-kernels-XXXXXX");
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
+	sample_folder(root);
+	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
 	kernel_list_free(&list);
-	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	sample_folder_remove(root);
+	return 0;
 }
 
 #define rooted(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -36,7 +36,7 @@ static int set_up(void **state)
 	struct desk *d = calloc(1, sizeof(*d));
 
 	assert_non_null(d);
-	fakeroot_make(d->root);
+	sample_folder(d->root);
 	d->person[0] = plug_in(d->root, "dev/console");
 	d->person[1] = plug_in(d->root, "dev/ttyS1");
 	fakeroot_write(d->root, "dev/netcon0", "");
@@ -55,7 +55,7 @@ static int tear_down(void **state)
 	key_close(&d->keys);
 	close(d->person[0]);
 	close(d->person[1]);
-	fakeroot_remove(d->root);
+	sample_folder_remove(d->root);
 	free(d);
 	return 0;
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Menus as grub-mkconfig writes them on Debian, Ubuntu and Fedora, and the defaults people set. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +9,12 @@
 
 #include "grub/envblock.h"
 #include "grub/menu.h"
+#include "tests/unit/folder.h"
 
 #define UUID  "0b6c3c63-0f3c-4b1a-9d0e-6d7b1b0a2c11"
 #define OTHER "77777777-0f3c-4b1a-9d0e-6d7b1b0a2c11"
 
-static char root[] = "/tmp/recount-menu-XXXXXX";
+static char root[SAMPLE_FOLDER];
 static char *debian; /* tests/unit/grub/debian.cfg */
 
 static void file(const char *name, const char *text, size_t len)
@@ -502,8 +497,9 @@ static int set_up(void **state)
 	size_t room = 0;
 
 	(void)state;
-	if (!f || getdelim(&debian, &room, '\0', f) <= 0 || !mkdtemp(root))
+	if (!f || getdelim(&debian, &room, '\0', f) <= 0)
 		return -1;
+	sample_folder(root);
 	fclose(f);
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		snprintf(path, sizeof(path), "%s%s", root, dirs[i]);
@@ -515,21 +511,10 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = {"/boot/grub/grub.cfg",
-					    "/boot/grub/grubenv",
-					    "/boot/grub",
-					    "/boot/grub2",
-					    "/boot",
-					    ""};
-	char path[300];
-
 	(void)state;
 	free(debian);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "%s%s", root, names[i]);
-		remove(path);
-	}
-	return access(root, F_OK) == 0 ? -1 : 0;
+	sample_folder_remove(root);
+	return 0;
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static int set_up(void **state)
 {
 	static char root[FAKEROOT_PATH];
 
-	fakeroot_make(root);
+	sample_folder(root);
 	fakeroot_write(root, "sys/devices/.keep", "");
 	*state = root;
 	return 0;
@@ -35,7 +35,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	fakeroot_remove(*state);
+	sample_folder_remove(*state);
 	return 0;
 }
 

@@ -14,11 +14,11 @@ static void read_text(const char *text, struct mountinfo *m)
 {
 	char root[FAKEROOT_PATH];
 
-	fakeroot_make(root);
+	sample_folder(root);
 	fakeroot_put(root, "proc/self/mountinfo", text, strlen(text));
 	assert_false(mountinfo_is_live(root));
 	assert_int_equal(mountinfo_read(root, m), 0);
-	fakeroot_remove(root);
+	sample_folder_remove(root);
 }
 
 static void finds_what_holds_a_path(void **state)
@@ -92,13 +92,13 @@ static void a_folder_without_proc_is_a_mounted_root(void **state)
 	struct mountinfo m;
 
 	(void)state;
-	fakeroot_make(root);
+	sample_folder(root);
 	assert_true(mountinfo_is_live(root));
 	assert_int_equal(mountinfo_read(root, &m), 0);
 	/* Nothing is mounted below it. */
 	assert_int_equal(m.n, 0);
 	mountinfo_free(&m);
-	fakeroot_remove(root);
+	sample_folder_remove(root);
 	assert_int_equal(mountinfo_read("", &m), 0);
 	/* In a chroot "/" need not be a mount point; what was read from is one. */
 	assert_non_null(mountinfo_find(&m, "/proc"));

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The guarded one-shot: its text, its place in custom.cfg and its keys. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +10,13 @@
 
 #include "grub/envblock.h"
 #include "grub/oneshot.h"
+#include "tests/unit/folder.h"
 
 #define STORE "0c5b1a51-3ab4-4df2-8f2f-6b2d3a6f7e01"
 #define BOOT  "11111111-2222-3333-4444-555555555555"
 #define TOKEN "2026-11-30-a-0007-1-5e3f"
 
-static char dir[] = "/tmp/recount-oneshot-XXXXXX";
+static char dir[SAMPLE_FOLDER];
 static char cfg[256], grubenv[256];
 
 static const struct oneshot_entry plain = {
@@ -491,8 +486,7 @@ static void damaged_block_is_said(void **state)
 static int set_up(void **state)
 {
 	(void)state;
-	if (!mkdtemp(dir))
-		return -1;
+	sample_folder(dir);
 	snprintf(cfg, sizeof(cfg), "%s/custom.cfg", dir);
 	snprintf(grubenv, sizeof(grubenv), "%s/grubenv", dir);
 	return 0;
@@ -508,8 +502,8 @@ static int no_grubenv(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	unlink(grubenv);
-	return rmdir(dir);
+	sample_folder_remove(dir);
+	return 0;
 }
 
 int main(void)

@@ -49,7 +49,7 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);
-	fakeroot_make(f->root);
+	sample_folder(f->root);
 	fakeroot_put(f->root, "boot/vmlinuz-6.1.0", "one", 3);
 	fakeroot_put(f->root, "boot/vmlinuz-6.12.9", "two", 3);
 	fakeroot_put(f->root, "boot/vmlinuz-7.3.0", "three", 5);
@@ -112,7 +112,7 @@ static int tear_down(void **state)
 	struct fixture *f = *state;
 
 	assert_true(dup2(f->stderr_fd, STDERR_FILENO) >= 0);
-	fakeroot_remove(f->root);
+	sample_folder_remove(f->root);
 	free(f);
 	return 0;
 }

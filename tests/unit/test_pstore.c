@@ -21,14 +21,14 @@ static int setup(void **state)
 	char *root = calloc(1, FAKEROOT_PATH);
 
 	assert_non_null(root);
-	fakeroot_make(root);
+	sample_folder(root);
 	*state = root;
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	fakeroot_remove(*state);
+	sample_folder_remove(*state);
 	free(*state);
 	return 0;
 }
