@@ -114,7 +114,7 @@ clean:
 # --- tests ------------------------------------------------------------------------------------
 # These stop the store, or a whole campaign, at the n-th of these calls.
 $(B)/tests/test_store $(B)/tests/test_cycle: LDFLAGS += -Wl,--wrap=write,--wrap=fsync,--wrap=renameat2,--wrap=mkdirat,--wrap=unlinkat
-$(B)/tests/test_cycle: LDFLAGS += -Wl,--wrap=pwrite
+$(B)/tests/test_cycle: LDFLAGS += -Wl,--wrap=pwrite64
 # test_checkpoint freezes no real file system.
 $(B)/tests/test_checkpoint: LDFLAGS += -Wl,--wrap=ioctl
 $(B)/tests/%: tests/unit/%.c $(B)/librecount.a

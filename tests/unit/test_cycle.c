@@ -43,13 +43,13 @@ static struct {
 /* --- the disk --------------------------------------------------------------------------------- */
 
 ssize_t __real_write(int fd, const void *buf, size_t len);
-ssize_t __real_pwrite(int fd, const void *buf, size_t len, off_t at);
+ssize_t __real_pwrite64(int fd, const void *buf, size_t len, off_t at);
 int __real_fsync(int fd);
 int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
 int __real_mkdirat(int dir, const char *name, mode_t mode);
 int __real_unlinkat(int dir, const char *name, int flags);
 ssize_t __wrap_write(int fd, const void *buf, size_t len);
-ssize_t __wrap_pwrite(int fd, const void *buf, size_t len, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off_t at);
 int __wrap_fsync(int fd);
 int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
 int __wrap_mkdirat(int dir, const char *name, mode_t mode);
@@ -90,9 +90,9 @@ ssize_t __wrap_write(int fd, const void *buf, size_t len)
 	return heard(__real_write(fd, buf, part(len, len / 2)));
 }
 
-ssize_t __wrap_pwrite(int fd, const void *buf, size_t len, off_t at)
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off_t at)
 {
-	return reaches() ? heard(__real_pwrite(fd, buf, part(len, SECTOR), at)) : heard(len);
+	return reaches() ? heard(__real_pwrite64(fd, buf, part(len, SECTOR), at)) : heard(len);
 }
 
 int __wrap_fsync(int fd)
