@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Whole and broken initrds, each compressed by libarchive and cut at many lengths. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
@@ -16,6 +10,7 @@
 #include <unistd.h>
 
 #include "grub/initrd.h"
+#include "tests/unit/folder.h"
 
 #define ROOM (4u << 20)
 
@@ -243,12 +238,12 @@ static void no_program_is_started(void **state)
 		{'G', 'R', 'Z', 'i', 'p', 'I', 'I', 0, 2, 4, ':', ')'},
 		{0x89, 'L', 'Z', 'O', 0, 13, 10, 26, 10, 0x10, 0x30, 0x20, 0xa0},
 	};
-	char dir[] = "/tmp/recount-initrd-XXXXXX", path[64], marker[64];
+	char dir[SAMPLE_FOLDER], path[64], marker[64];
 	char *old = strdup(getenv("PATH"));
 	FILE *f;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
+	sample_folder(dir);
 	snprintf(marker, sizeof(marker), "%s/started", dir);
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, programs[i]);
@@ -264,11 +259,7 @@ static void no_program_is_started(void **state)
 	assert_int_equal(setenv("PATH", old, 1), 0);
 	assert_int_equal(access(marker, F_OK), -1);
 	free(old);
-	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, programs[i]);
-		unlink(path);
-	}
-	rmdir(dir);
+	sample_folder_remove(dir);
 }
 
 static void by_path(void **state)
