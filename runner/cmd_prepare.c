@@ -98,21 +98,13 @@ static int run(struct job *j, char *const *argv, int64_t timeout_ms, int64_t *wa
 
 static int run_build(struct job *j, int64_t *wall_ns)
 {
-	char *const *build = j->p->workload.build;
 	_cleanup_free_ char **argv = NULL;
 	char jobs[16];
-	size_t n = 0;
 
-	while (build[n])
-		n++;
-	argv = calloc(n + 2, sizeof(*argv));
+	snprintf(jobs, sizeof(jobs), "-j%u", j->p->jobs);
+	argv = target_insert(j->p->workload.build, jobs);
 	if (!argv)
 		return -ENOMEM;
-	snprintf(jobs, sizeof(jobs), "-j%u", j->p->jobs);
-	argv[0] = build[0];
-	argv[1] = jobs;
-	for (size_t i = 1; i < n; i++)
-		argv[i + 1] = build[i];
 	return run(j, argv, BUILD_TIMEOUT_MS, wall_ns);
 }
 
@@ -132,6 +124,12 @@ static int has_file(const struct job *j, const char *folder, const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s/%s", j->dir, folder, name);
 	return access(path, F_OK) == 0;
+}
+
+/* 1: what is built is a whole kernel tree, by its own makefiles. */
+static int is_kbuild(const struct job *j)
+{
+	return !is_part(j) && has_file(j, ".", "Kbuild") && has_file(j, ".", "Kconfig");
 }
 
 static int is_file(const char *path)
@@ -232,10 +230,7 @@ static int bring_tree(struct job *j)
 			 is_part(j) ? "/" : "", is_part(j) ? w->build[2] : "");
 		return -EINVAL;
 	}
-	if (!is_part(j) && has_file(j, ".", "Kbuild") && has_file(j, ".", "Kconfig"))
-		r = target_clean_parallel(w, j->p->jobs);
-	else
-		r = 0;
+	r = is_kbuild(j) ? target_clean_parallel(w, j->p->jobs) : 0;
 	if (r == 0)
 		r = forget(j);
 	if (r == 0)

@@ -115,18 +115,29 @@ int target_parse(const char *target, const char *product, struct plan_workload *
 	return 0;
 }
 
+char **target_insert(char *const *argv, char *word)
+{
+	size_t n = count(argv);
+	char **longer = calloc(n + 2, sizeof(*longer));
+
+	if (!longer)
+		return NULL;
+	longer[0] = argv[0];
+	longer[1] = word;
+	memcpy(&longer[2], &argv[1], (n - 1) * sizeof(*longer));
+	return longer;
+}
+
 int target_clean_parallel(struct plan_workload *w, unsigned jobs)
 {
-	char **argv = calloc(count(w->clean) + 2, sizeof(*argv));
-	size_t n = 0;
+	char **argv, *word;
 
-	if (!argv || asprintf(&argv[1], "-j%u", jobs) < 0) {
-		free(argv);
+	if (asprintf(&word, "-j%u", jobs) < 0)
 		return -ENOMEM;
-	}
-	for (char **word = w->clean; *word; word++) {
-		argv[n] = *word;
-		n += n ? 1 : 2;
+	argv = target_insert(w->clean, word);
+	if (!argv) {
+		free(word);
+		return -ENOMEM;
 	}
 	free(w->clean);
 	w->clean = argv;

@@ -18,6 +18,10 @@ int target_parse(const char *target, const char *product, struct plan_workload *
 /* 1: @target is of the "-C DIR" form, whose tree needs no .config. */
 int target_is_part(const char *target);
 
+/* @argv with @word put in behind its first, as a new vector: free(); the words stay whose they
+ * were. NULL: no memory. */
+char **target_insert(char *const *argv, char *word) _must_check_;
+
 /*
  * Lets the clean of @w run @jobs commands at a time ("make -j4 clean"): it is not timed, and that
  * of a whole kernel tree is some 2000 makes. For trees whose clean may run so: a Kbuild tree's,
