@@ -5,7 +5,6 @@ examine() reads; Ledger knows what the console has promised and what earlier cut
 finds what is wrong with it. A trouble is a sentence; no sentences, no trouble.
 """
 import collections
-import contextlib
 import dataclasses
 import json
 import pathlib
@@ -15,7 +14,6 @@ import subprocess
 
 import campaign
 import image
-from packages import BenchError
 
 # What a trial's line on the console promises to be on the disk.
 Promise = collections.namedtuple("Promise", "campaign boot attempt load jobs time status cause")
@@ -91,29 +89,6 @@ def _run(*argv):
                           stderr=subprocess.STDOUT, text=True, errors="replace")
 
 
-@contextlib.contextmanager
-def _partition(layer, offset, size):
-    """Path under which a partition of the qcow2 file LAYER is a file of its own: e2fsck forgets an
-    offset when it opens a file system again behind a replay."""
-    point = layer.with_suffix(".part")
-    point.touch()
-    daemon = subprocess.Popen(
-        ["qemu-storage-daemon",
-         "--blockdev", f"qcow2,node-name=disk,file.driver=file,file.filename={layer}",
-         "--blockdev", f"raw,node-name=part,file=disk,offset={offset},size={size}",
-         "--export", f"fuse,id=part,node-name=part,mountpoint={point},writable=on",
-         "--chardev", "stdio,id=qmp", "--monitor", "qmp"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        if '"QMP"' not in (greeting := daemon.stdout.readline()):
-            raise BenchError(f"qemu-storage-daemon: {greeting}{daemon.stdout.read()}")
-        yield point
-    finally:
-        daemon.terminate()
-        daemon.communicate()
-        point.unlink()
-
-
 def _file_system(path, name):
     """Replays the journal as the next mount would; then there must be nothing to correct."""
     replay = _run("e2fsck", "-p", path)
@@ -142,7 +117,8 @@ def examine(disk, work):
     (out / "grub").mkdir(parents=True)
     troubles = []
     for name in FILE_SYSTEMS:
-        with _partition(scratch.path, disk.offsets[name], disk.sizes[name]) as path:
+        # e2fsck forgets an offset when it opens a file system again behind a replay.
+        with image.exported(scratch.path, (disk.offsets[name], disk.sizes[name])) as path:
             troubles += _file_system(path, name)
             if name == "store":
                 _read_store(path, out)

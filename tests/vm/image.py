@@ -393,14 +393,17 @@ def _debugfs(image, offset, commands):
 
 
 @contextlib.contextmanager
-def _as_raw(layer):
-    """Path under which the qcow2 file LAYER looks raw and can be written (QEMU's FUSE export)."""
+def exported(layer, span=None):
+    """Path under which the qcow2 file LAYER looks raw and can be written (QEMU's FUSE export): all
+    of it, or the (offset, size) of a partition."""
     point = layer.with_suffix(".raw")
     point.touch()
+    node = "raw,node-name=part,file=disk" + (",offset={},size={}".format(*span) if span else "")
     daemon = subprocess.Popen(
         ["qemu-storage-daemon",
          "--blockdev", f"qcow2,node-name=disk,file.driver=file,file.filename={layer}",
-         "--export", f"fuse,id=raw,node-name=disk,mountpoint={point},writable=on",
+         "--blockdev", node,
+         "--export", f"fuse,id=part,node-name=part,mountpoint={point},writable=on",
          "--chardev", "stdio,id=qmp", "--monitor", "qmp"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -428,7 +431,7 @@ def prepare_disk(files, workdir, base=None):
                      f"set_inode_field {guest} mode 0100755",
                      f"set_inode_field {guest} uid 0", f"set_inode_field {guest} gid 0"]
     if commands:
-        with _as_raw(made.path) as raw:
+        with exported(made.path) as raw:
             _debugfs(raw, made.offsets["root"], commands)
     return made
 
@@ -444,7 +447,7 @@ def fill_partition(disk, name, make):
         with open(content, "wb") as out:
             out.truncate(size)
         make(content)
-        with _as_raw(disk.path) as raw:
+        with exported(disk.path) as raw:
             _copy_in(raw, offset, content)
 
 

@@ -107,7 +107,7 @@ def build(programs, folder):
     kept.unlink(missing_ok=True)
     disk = image.prepare_disk(programs, folder, base)
     with tempfile.TemporaryDirectory(dir=folder, prefix="small-") as temporary, \
-            image._as_raw(disk.path) as raw:
+            image.exported(disk.path) as raw:
         _shrink_root(raw, disk, release, pathlib.Path(temporary))
         _make_arena(raw, disk, pathlib.Path(temporary))
     _prepare(disk, folder)
