@@ -419,10 +419,15 @@ class Machine:
             return self._shell_lines and self._shell_lines.popleft()
         return self._wait_for(ready, max(0, deadline - time.monotonic()), f"answer to {what}")
 
+    def _send_shell(self, data):
+        try:
+            self._sockets["shell"].sendall(data)
+        except OSError as error:
+            raise MachineError(f"the shell's QEMU is gone: {error}") from error
+
     def _send_pieces(self, mark, data, deadline, what):
         for start in range(0, len(data), 900):
-            piece = base64.b64encode(data[start:start + 900])
-            self._sockets["shell"].sendall(mark + piece + b"\n")
+            self._send_shell(mark + base64.b64encode(data[start:start + 900]) + b"\n")
             self._shell_line(deadline, what)
 
     def run(self, command, timeout_s=60, stdin=b"", check=True):
@@ -446,7 +451,7 @@ class Machine:
             self._shell_dead = False
         self._send_pieces(b"+", command.encode(), deadline, command)
         self._send_pieces(b"<", stdin, deadline, command)
-        self._sockets["shell"].sendall(b"!\n")
+        self._send_shell(b"!\n")
         try:
             while True:
                 line = self._shell_line(deadline, command)
@@ -455,7 +460,7 @@ class Machine:
                 streams[line[0]] += base64.b64decode(line[1:])
         except MachineError:
             if self.running() and not self._shell_dead:
-                self._sockets["shell"].sendall(b"k\n")
+                self._send_shell(b"k\n")
             raise
 
     def send(self, command):
