@@ -23,6 +23,29 @@ KINDS = {"boot": BOOT, "ours": OURS, "begin": BEGIN, "trial": TRIAL, "done": DON
 TREE_TOOLS = ("linux/tools", "-C lib/api")
 TREE_TINY = ("tiny", "all")
 
+# For the end of the tiny tree's Makefile: what the build does when the kernel's command line has
+# the word.
+FAULTS = r"""
+words := $(shell cat /proc/cmdline)
+daemon = setsid sh -c 'trap "" HUP INT TERM; exec 9>leftover.$$$$; while :; do sleep 5; done' \
+	</dev/null >/dev/null 2>&1 &
+ifneq (,$(filter fault=orphans,$(words)))
+all: orphans
+endif
+ifneq (,$(filter fault=never-ends,$(words)))
+all: never-ends
+endif
+orphans:
+	@for i in $$(seq 200); do setsid sleep 1000 9>leftover.$$i </dev/null >/dev/null 2>&1 & done
+never-ends:
+	@$(daemon)
+	@$(daemon)
+	@while :; do sleep 5; done
+clean: clean-leftovers
+clean-leftovers:
+	@rm -f leftover.*
+"""
+
 
 def events(lines):
     """What happened, in order, out of a machine's console lines."""
@@ -44,6 +67,11 @@ def prepare(machine, tree, target, *options, timeout_s=900):
     """`recount prepare` in the running guest."""
     words = " ".join(options)
     return machine.run(f"recount prepare --tree {tree} --target '{target}' {words}", timeout_s)
+
+
+def label(machine, series):
+    """The label of the guest's kernel of a series."""
+    return re.search(rf"^ +({re.escape(series)}\.\S+)", machine.run("recount kernels").out, re.M)[1]
 
 
 def start(machine, *options):
@@ -102,6 +130,15 @@ def records(store):
     return found
 
 
+def start_held(machine, kernels, *appends, loads="none", options="", notice_s=2, **limits):
+    """Plans and arms one round without a reboot: KERNELS, and entries LABEL=WORDS."""
+    appended = " ".join(f"--append '{append}'" for append in appends)
+    machine.run(f"recount start --yes --no-reboot --notice {notice_s} --rounds 1 --loads {loads} "
+                f"--kernels '{kernels}' --seed 7 {options} {appended}", 120)
+    if limits:
+        change_limits(machine, **limits)
+
+
 def change_limits(machine, **limits):
     """Other limits for the plan that `start --no-reboot` has just armed, in all that carry its hash."""
     edits = " ".join(rf"-e 's/(\"{key}\":[[:space:]]*)[0-9]+/\1{value}/'" for key, value in limits.items())
@@ -146,9 +183,15 @@ def files(store, boot, pattern="*"):
 
 
 def failures(store):
-    """{(boot, attempt): record} of all failed-N.json."""
-    return {(int(path.parent.name), int(path.stem.split("-")[1])): json.loads(path.read_text())
+    """{(boot, attempt): reason} of all failed-N.json."""
+    return {(int(path.parent.name), int(path.stem.split("-")[1])):
+            json.loads(path.read_text())["reason"]
             for path in newest(store).glob("boots/*/failed-*.json")}
+
+
+def statuses(store):
+    """{(boot, trial, attempt): status}, canary apart."""
+    return {key: record["status"] for key, record in records(store).items() if key[0]}
 
 
 def boot_of(store, word, but=None):

@@ -13,6 +13,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import campaign  # noqa: E402
 import image  # noqa: E402
 import machine as machines  # noqa: E402
 from packages import BenchError  # noqa: E402
@@ -92,3 +93,18 @@ def machine(tmp_path):
     yield make
     for one in made:
         one.kill()
+
+
+@pytest.fixture
+def home(base_disk, new_disk, machine):
+    """Function: a machine at home, its tiny tree prepared with campaign.FAULTS in it, and the label
+    of the kernel that runs."""
+    def make(**options):
+        guest = machine(new_disk(base_disk), **options)
+        guest.start()
+        guest.wait_shell(300)
+        guest.run("mount LABEL=RECOUNT-ARENA /mnt && cat >>/mnt/tiny/Makefile && umount /mnt",
+                  stdin=campaign.FAULTS.encode())
+        campaign.prepare(guest, *campaign.TREE_TINY)
+        return guest, campaign.label(guest, "6.12")
+    return make
