@@ -122,8 +122,9 @@ $(B)/tests/%: tests/unit/%.c $(B)/librecount.a
 	$(call say,TEST,$@)
 	$(Q)$(LINK) -MMD -MP -o $@ $< $(B)/librecount.a $(TEST_LIBS)
 
+PROVE ?= prove -j$$(nproc)
 check-unit: $(UNIT_TESTS)
-	CMOCKA_MESSAGE_OUTPUT=TAP prove -j$$(nproc) --exec '' $(UNIT_TESTS)
+	CMOCKA_MESSAGE_OUTPUT=TAP $(PROVE) --exec '' $(UNIT_TESTS)
 
 # The tests that CI runs; does its own set-up.
 check: deps
@@ -135,8 +136,10 @@ check-run: all layers check-unit
 	$(PYTHON) -m pytest -v -p no:cacheprovider -n 2 --dist loadgroup \
 		-m 'not long' tests/vm
 
-check-all: check
-	$(PYTHON) -m pytest -v -p no:cacheprovider -m long tests/vm
+# Every test, the long ones too; what became of each is in build/check-all-DATE.txt.
+check-all: deps
+	@$(MAKE) --no-print-directory all layers
+	$(PYTHON) tests/check_all.py
 
 # The whole main job in a virtual machine; does its own set-up.
 demo: deps
