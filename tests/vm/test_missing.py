@@ -227,7 +227,7 @@ def test_missing_archive_and_foreign_token(home, tmp_path):
     store = "mount LABEL=RECOUNT /mnt && {} && umount /mnt"
     guest.run(store.format("mv /mnt/recount.cpio /mnt/away"))
     guest.send("systemctl reboot")
-    guest.wait("this entry cannot be booted; rebooting", 120)
+    guest.wait("this entry cannot be booted; rebooting", 300)
     campaign.wait_idle_shell(guest, 300)
     guest.wait("not-reached; to be tried again", 120)
     guest.run("recount stop")
