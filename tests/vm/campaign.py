@@ -20,6 +20,13 @@ Event = collections.namedtuple("Event", "at_s kind match")
 OVER = r"campaign \S+ is over"
 KINDS = {"boot": BOOT, "ours": OURS, "begin": BEGIN, "trial": TRIAL, "done": DONE, "kernel": KERNEL}
 
+# What a root file system, a journal, the bench's shell and the referee can do without.
+NEEDLESS_UNITS = (
+    "systemd-udevd.service systemd-udevd-control.socket systemd-udevd-kernel.socket "
+    "systemd-udev-trigger.service systemd-sysctl.service systemd-tmpfiles-setup.service "
+    "systemd-user-sessions.service systemd-logind.service systemd-machine-id-commit.service "
+    "getty.target serial-getty@ttyS0.service systemd-journal-catalog-update.service").split()
+
 TREE_TOOLS = ("linux/tools", "-C lib/api")
 TREE_TINY = ("tiny", "all")
 
@@ -61,6 +68,11 @@ def trust_tsc(machine):
     CPU model: it would ask the slow hpet. The entries take the word from the machine's own menu."""
     if machine.accelerator == "tcg":
         machine.run("sed -i 's/panic=10/& tsc=reliable/' /boot/grub/grub.cfg; sync")
+
+
+def slim(machine):
+    """Leaves out of the guest's further boots what the referee can do without."""
+    machine.run(f"systemctl mask {' '.join(NEEDLESS_UNITS)} && sed -i '/ swap /d' /etc/fstab && sync")
 
 
 def prepare(machine, tree, target, *options, timeout_s=900):

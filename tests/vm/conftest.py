@@ -103,6 +103,7 @@ def home(base_disk, new_disk, machine):
         guest = machine(new_disk(base_disk), **options)
         guest.start()
         guest.wait_shell(300)
+        campaign.slim(guest)
         guest.run("mount LABEL=RECOUNT-ARENA /mnt && cat >>/mnt/tiny/Makefile && umount /mnt",
                   stdin=campaign.FAULTS.encode())
         campaign.prepare(guest, *campaign.TREE_TINY)

@@ -16,12 +16,6 @@ from packages import call, log
 
 ARENA_MIB = 64
 TARGET = "sum.o"  # the shortest build there is
-# What a root file system, a journal, the bench's shell and the referee can do without.
-NEEDLESS_UNITS = (
-    "systemd-udevd.service systemd-udevd-control.socket systemd-udevd-kernel.socket "
-    "systemd-udev-trigger.service systemd-sysctl.service systemd-tmpfiles-setup.service "
-    "systemd-user-sessions.service systemd-logind.service systemd-machine-id-commit.service "
-    "getty.target serial-getty@ttyS0.service systemd-journal-catalog-update.service").split()
 MASK_DIR = "/etc/systemd/system"
 
 
@@ -56,7 +50,7 @@ def _shrink_root(raw, disk, release, work):
                      f"set_inode_field {guest} uid 0", f"set_inode_field {guest} gid 0"]
     commands += [f"rm /boot/initrd.img-{kernel}" for kernel in disk.kernels]
     commands += [f"rm /boot/vmlinuz-{kernel}" for kernel in disk.kernels if kernel != release]
-    units = [f"{MASK_DIR}/{unit}" for unit in NEEDLESS_UNITS]
+    units = [f"{MASK_DIR}/{unit}" for unit in campaign.NEEDLESS_UNITS]
     kept = subprocess.run(["debugfs", "-R", f"ls -p {MASK_DIR}", f"{raw}?offset={offset}"],
                           check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True).stdout

@@ -90,6 +90,7 @@ def test_case_70_unsigned_kernel_is_left_out_under_secure_boot(base_disk, new_di
                                                                tmp_path):
     """Case 70: the signed ones make their rounds; lockdown is noted and fails nothing."""
     guest = start_at_home(machine, new_disk(base_disk), firmware="secure")
+    campaign.slim(guest)
     default, older = base_disk.kernels[-1], base_disk.kernels[0]
     guest.run(f"perl - /boot/vmlinuz-{older} /boot/vmlinuz-{older}-unsigned && "
               f"cp /boot/initrd.img-{older} /boot/initrd.img-{older}-unsigned", 120, STRIP)
@@ -115,6 +116,7 @@ def test_case_70_unsigned_kernel_is_left_out_under_secure_boot(base_disk, new_di
 def test_kernel_that_shim_refuses_comes_home(base_disk, new_disk, machine, tmp_path):
     """A signature that does not fit is only seen by GRUB: its entry reboots, the rest goes on."""
     guest = start_at_home(machine, new_disk(base_disk), firmware="secure")
+    campaign.slim(guest)
     default, older = base_disk.kernels[-1], base_disk.kernels[0]
     guest.run(f"perl - /boot/vmlinuz-{older} /boot/vmlinuz-{older}-spoiled && "
               f"cp /boot/initrd.img-{older} /boot/initrd.img-{older}-spoiled", 120, SPOIL)

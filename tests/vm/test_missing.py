@@ -44,8 +44,6 @@ def test_cases_52_56_dirty_root_hibernation_and_damaged_initrds(home, tmp_path):
     disk = Disk.load(guest.disk)
     older, oldest = disk.kernels[1], disk.kernels[0]
     guest.run(NO_CONSOLE.format(initrd=f"/boot/initrd.img-{older}"))
-    # Of a hibernated system in its swap a machine with resume= would take care before.
-    guest.run("swapoff -a && sed -i '/ swap /d' /etc/fstab && systemctl daemon-reload")
     campaign.start_held(guest, f"{label},{older},{oldest}")
 
     # The root is mounted, so that its journal needs recovery from now on.
@@ -122,6 +120,7 @@ def test_kernels_that_lack_a_driver_and_a_read_only_store(base_disk, new_disk, m
     guest = machine(new_disk(base_disk), extra=disk_words(tmp_path))
     guest.start()
     guest.wait_shell(300)
+    campaign.slim(guest)
     guest.run(THREE_DISKS, 300)
     campaign.prepare(guest, "/root/tiny", campaign.TREE_TINY[1])
     label = campaign.label(guest, "6.12")
