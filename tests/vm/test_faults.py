@@ -65,7 +65,6 @@ def test_cases_48_57_65_and_hang_before_pid_1(home, tmp_path):
     assert campaign.statuses(store) == {(sane, 1, 1): "ok"}
 
 
-@pytest.mark.long
 def test_cases_50_51_57_faults_in_a_trial(home, tmp_path):
     """Cases 50, 51 and 57: a build that never ends and leaves daemons (on 5.10, which cannot kill a
     cgroup), 200 orphans, a worker that is killed, a panic: the campaign goes on."""

@@ -65,7 +65,6 @@ def start_at_home(machine, disk, **options):
     return guest
 
 
-@pytest.mark.long
 def test_unattended_cycle_in_uefi(base_disk, new_disk, machine, tmp_path):
     """GRUB's EFI side takes the one-shot, clears it and comes home as the BIOS one does."""
     guest = start_at_home(machine, new_disk(base_disk), firmware="uefi")
@@ -85,7 +84,6 @@ def test_unattended_cycle_in_uefi(base_disk, new_disk, machine, tmp_path):
     assert environment(store, 1)["lockdown"].startswith("[none]")
 
 
-@pytest.mark.long
 def test_case_70_unsigned_kernel_is_left_out_under_secure_boot(base_disk, new_disk, machine,
                                                                tmp_path):
     """Case 70: the signed ones make their rounds; lockdown is noted and fails nothing."""
