@@ -115,6 +115,8 @@ clean:
 # These stop the store, or a whole campaign, at the n-th of these calls.
 $(B)/tests/test_store $(B)/tests/test_cycle: LDFLAGS += -Wl,--wrap=write,--wrap=fsync,--wrap=renameat2,--wrap=mkdirat,--wrap=unlinkat
 $(B)/tests/test_cycle: LDFLAGS += -Wl,--wrap=pwrite64
+# A disk that does not answer, and the end of the wait for it.
+$(B)/tests/test_devices: LDFLAGS += -Wl,--wrap=blkid_do_safeprobe,--wrap=poll
 # test_checkpoint freezes no real file system.
 $(B)/tests/test_checkpoint: LDFLAGS += -Wl,--wrap=ioctl
 $(B)/tests/%: tests/unit/%.c $(B)/librecount.a

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The list of block devices, and libblkid's view of each. */
+/* The list of block devices. */
 #include "initramfs/devices.h"
 
-#include <blkid/blkid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -12,12 +11,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "initramfs/contents.h"
 #include "results/log.h"
-
-static void cleanup_probe(blkid_probe *pr)
-{
-	blkid_free_probe(*pr);
-}
 
 /* Media that are slow, come and go, or live in memory. */
 static int is_skipped(const char *name)
@@ -121,62 +116,6 @@ static int read_sys(int block, const char *root, const char *name, struct device
 	return 0;
 }
 
-static void copy_value(blkid_probe pr, const char *key, char *out, size_t size)
-{
-	const char *value;
-
-	if (blkid_probe_lookup_value(pr, key, &value, NULL) == 0)
-		snprintf(out, size, "%s", value);
-}
-
-/* Old signatures of another format beside the real one: whose they are only the UUID can tell. */
-static int probe_ambivalent(blkid_probe pr, struct device *d)
-{
-	static char *names[] = {"ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", NULL};
-
-	d->ambivalent = 1;
-	blkid_reset_probe(pr);
-	if (blkid_probe_enable_partitions(pr, 0) < 0 ||
-	    blkid_probe_filter_superblocks_type(pr, BLKID_FLTR_ONLYIN, names) < 0)
-		return -ENOMEM;
-	return blkid_do_probe(pr);
-}
-
-static int probe(struct device *d)
-{
-	_cleanup_close_ int fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	_cleanup_(cleanup_probe) blkid_probe pr = NULL;
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	errno = 0;
-	pr = blkid_new_probe();
-	if (!pr || blkid_probe_set_device(pr, fd, 0, 0) < 0)
-		return errno ? -errno : -ENOMEM;
-	blkid_probe_enable_superblocks(pr, 1);
-	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_LABEL | BLKID_SUBLKS_UUID |
-						      BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE);
-	blkid_probe_enable_partitions(pr, 1);
-	blkid_probe_set_partitions_flags(pr, BLKID_PARTS_ENTRY_DETAILS);
-
-	errno = 0;
-	r = blkid_do_safeprobe(pr);
-	if (r == 0)
-		copy_value(pr, "PART_ENTRY_UUID", d->partuuid, sizeof(d->partuuid));
-	if (r == -2)
-		r = probe_ambivalent(pr, d);
-	if (r < 0)
-		return errno ? -errno : -EIO;
-	if (r == 0) {
-		copy_value(pr, "UUID", d->uuid, sizeof(d->uuid));
-		copy_value(pr, "LABEL", d->label, sizeof(d->label));
-		copy_value(pr, "TYPE", d->type, sizeof(d->type));
-		copy_value(pr, "USAGE", d->usage, sizeof(d->usage));
-	}
-	return 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strverscmp(((const struct device *)a)->name, ((const struct device *)b)->name);
@@ -221,15 +160,13 @@ int devices_scan(const char *root, struct device_list *out)
 			continue;
 		if (!*root)
 			make_node(&d);
-		/* One disk that does not answer is no reason to lose the others. */
-		d.error = probe(&d);
-		if (d.error)
-			d.uuid[0] = d.label[0] = d.type[0] = d.usage[0] = d.partuuid[0] = '\0';
 		if (append(&l, &d) < 0)
 			return -ENOMEM;
 	}
-	if (l.n)
+	if (l.n) {
 		qsort(l.devices, l.n, sizeof(*l.devices), by_name);
+		contents_read(l.devices, l.n);
+	}
 	*out = l;
 	l = (struct device_list){0};
 	return 0;

@@ -27,7 +27,8 @@ struct device {
 	int held;	/* /sys/…/holders is not empty: used by dm or md */
 	char stack[32]; /* "": plain disk; "LVM", "crypt", "md", "dm": what it is built of */
 	int ambivalent; /* signatures of several formats: only an exact UUID may use it */
-	int error;	/* 0, or why its content is unknown: -errno of opening or reading it */
+	int error;	/* 0, or why its content is unknown: -errno of opening or reading it;
+			 * -ETIMEDOUT: it does not answer */
 };
 
 struct device_list {
@@ -39,8 +40,8 @@ struct device_list {
  * Every disk and partition that could hold a file system (no floppy, optical, loop, ram, zram, size
  * 0; dm and md are listed with their stack), sorted by name. A device that cannot be opened or read
  * is listed with its error and nothing on it; no line in the log, so that a caller may poll. A
- * missing device node is made when @root is "" (kernels without devtmpfs). Probing a device that
- * does not answer is the caller's deadline. -ENOENT without /sys/class/block, -ENOMEM. Owned by
+ * missing device node is made when @root is "" (kernels without devtmpfs). What is on a device that
+ * does not answer is not known (contents.h); that costs CONTENTS_WAIT_MS once. -ENOENT without /sys/class/block, -ENOMEM. Owned by
  * caller, device_list_free().
  */
 int devices_scan(const char *root, struct device_list *out) _must_check_;

@@ -90,6 +90,9 @@ int partitions_protect(const char *const *writable, size_t n)
 
 		for (size_t k = 0; k < n; k++)
 			keep |= !strcmp(list.devices[i].path, writable[k]);
+		/* Nobody can write to it, and opening it might never return. */
+		if (list.devices[i].error == -ETIMEDOUT)
+			continue;
 		/* A whole disk's flag would cover its partitions. */
 		if (!list.devices[i].partition && !*list.devices[i].type)
 			continue;

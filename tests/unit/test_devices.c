@@ -6,8 +6,15 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <blkid/blkid.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 
+#include "initramfs/contents.h"
 #include "initramfs/devices.h"
 #include "results/log.h"
 #include "tests/unit/fakeroot.h"
@@ -333,6 +340,82 @@ static void ambivalent_device_is_found_by_uuid_only(void **state)
 	assert_string_equal(d->name, "sda1");
 }
 
+/* A disk that does not answer: reading the file with inode *dead takes until that is 0 again. */
+static _Atomic ino_t *dead;
+
+int __real_blkid_do_safeprobe(blkid_probe pr);
+int __wrap_blkid_do_safeprobe(blkid_probe pr);
+int __wrap_blkid_do_safeprobe(blkid_probe pr)
+{
+	struct timespec tick = {.tv_nsec = 1000000};
+	struct stat st;
+
+	while (dead && fstat(blkid_probe_get_fd(pr), &st) == 0 && st.st_ino == *dead)
+		nanosleep(&tick, NULL);
+	return __real_blkid_do_safeprobe(pr);
+}
+
+/* What is waited for the first of the devices; then the time is up at once. */
+static int first_wait_ms = -1;
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	if (!dead || first_wait_ms >= 0)
+		return __real_poll(fds, n, timeout_ms);
+	first_wait_ms = timeout_ms;
+	return 0;
+}
+
+static void scan_anew(const char *root, struct device_list *l)
+{
+	device_list_free(l);
+	first_wait_ms = -1;
+	scan(root, l);
+}
+
+static void device_that_does_not_answer_hides_no_other(void **state)
+{
+	_cleanup_(device_list_free) struct device_list l = {0};
+	struct timespec tick = {.tv_nsec = 1000000};
+	char path[2 * FAKEROOT_PATH];
+	const struct device *d;
+	struct stat st;
+
+	add_image(*state, "sda1", ROOT_UUID, "roots", "^has_journal");
+	add_image(*state, "sdb1", STORE_UUID, "RECOUNT", "^has_journal");
+	snprintf(path, sizeof(path), "%s/dev/sda1", (char *)*state);
+	assert_int_equal(stat(path, &st), 0);
+	dead = mmap(NULL, sizeof(*dead), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(dead, MAP_FAILED);
+	*dead = st.st_ino;
+
+	scan_anew(*state, &l);
+	assert_in_range(first_wait_ms, CONTENTS_WAIT_MS - 1000, CONTENTS_WAIT_MS);
+	assert_int_equal(by_name(&l, "sda1")->error, -ETIMEDOUT);
+	assert_string_equal(by_name(&l, "sda1")->uuid, "");
+	assert_int_equal(devices_by_uuid(&l, STORE_UUID, &d), 0);
+
+	/* It is not waited for again, … */
+	scan_anew(*state, &l);
+	assert_int_equal(first_wait_ms, 0);
+	assert_int_equal(by_name(&l, "sda1")->error, -ETIMEDOUT);
+	assert_int_equal(devices_by_uuid(&l, STORE_UUID, &d), 0);
+
+	/* … but known when it has answered after all. */
+	*dead = 0;
+	for (int i = 0; i < 5000 && by_name(&l, "sda1")->error; i++) {
+		nanosleep(&tick, NULL);
+		device_list_free(&l);
+		scan(*state, &l);
+	}
+	assert_int_equal(by_name(&l, "sda1")->error, 0);
+	assert_int_equal(devices_by_uuid(&l, ROOT_UUID, &d), 0);
+	munmap((void *)dead, sizeof(*dead));
+	dead = NULL;
+}
+
 static void ambivalent_clone_still_spoils_the_label(void **state)
 {
 	_cleanup_(device_list_free) struct device_list l = {0};
@@ -419,6 +502,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(scan_lists_disks_and_partitions_with_their_figures),
 		test(device_that_cannot_be_opened_hides_no_other),
+		test(device_that_does_not_answer_hides_no_other),
 		test(slashes_in_names_are_translated),
 		test(uuid_and_label_find_the_one_device),
 		test(clone_makes_uuid_and_label_useless),
