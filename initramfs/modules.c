@@ -20,24 +20,27 @@ struct loader {
 	struct kmod_ctx *ctx;
 	struct modindex *index; /* NULL: libkmod uses its own */
 	const char *dir;
-	void *refused; /* tsearch() tree of the modules that were refused, to say so once */
+	void *refused; /* tsearch() tree of the modules that were refused, to count them once */
 	struct modules_result result;
 };
+
+/* The same of all passes, to say so once: who waits for a disk looks again and again. */
+static void *told;
 
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(a, b);
 }
 
-/* True when module @name is refused for the first time. */
-static int is_news(struct loader *l, const char *name)
+/* True when @name is new to the tree @seen. */
+static int is_news(void **seen, const char *name)
 {
 	char *copy;
 
-	if (tfind(name, &l->refused, by_text))
+	if (tfind(name, seen, by_text))
 		return 0;
 	copy = strdup(name);
-	if (copy && !tsearch(copy, &l->refused, by_text))
+	if (copy && !tsearch(copy, seen, by_text))
 		free(copy);
 	return 1;
 }
@@ -167,9 +170,11 @@ static void note_outcome(struct loader *l, struct kmod_module *mod, int err)
 		return;
 	}
 	/* The driver is there and found nothing to drive. */
-	if (err == -ENODEV || !is_news(l, name))
+	if (err == -ENODEV || !is_news(&l->refused, name))
 		return;
 	l->result.failed++;
+	if (!is_news(&told, name))
+		return;
 	if (err == -ENOEXEC && is_of_other_kernel(mod))
 		return;
 	if (err == -ENOENT) /* the kernel's word for an unknown symbol */

@@ -20,6 +20,7 @@ static void modules_folder(const char *prefix, char dir[FOLDER_BYTES])
 
 int drivers_load(struct watch *w, const char *prefix, enum modules_pass pass)
 {
+	static unsigned failed_before = -1U;
 	struct modules_result result;
 	char dir[FOLDER_BYTES];
 	int r;
@@ -33,8 +34,11 @@ int drivers_load(struct watch *w, const char *prefix, enum modules_pass pass)
 		return 0;
 	if (r < 0)
 		return log_errno(r, "load modules from %s", dir);
-	log_info("modules from %s: %u loaded, %u failed%s", dir, result.loaded, result.failed,
-		 result.text_index ? " (no .bin index; modules.dep was read)" : "");
+	if (result.loaded || result.failed != failed_before)
+		log_info("modules from %s: %u loaded, %u failed%s", dir, result.loaded,
+			 result.failed,
+			 result.text_index ? " (no .bin index; modules.dep was read)" : "");
+	failed_before = result.failed;
 	return 0;
 }
 
