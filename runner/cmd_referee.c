@@ -284,7 +284,7 @@ static enum course with_store(struct referee *f,
 	int r;
 
 	/* Whoever has it will be done in a moment: a `stop`, most likely, which is then obeyed. */
-	if (machine_lock(f->machine, "referee", LOCK_EX, &lock) < 0)
+	if (machine_lock(f->machine, MACHINE_REFEREE, LOCK_EX, &lock) < 0)
 		return COURSE_FAILED;
 	r = machine_open_store(f->machine, &store);
 	if (r < 0 && machine_open_exit(r) == EXIT_REFUSED)

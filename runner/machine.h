@@ -77,10 +77,13 @@ void machine_missing(const struct machine *m, const char *label, int err, char t
 /* The last component of @path: what a menu names a kernel by. Borrowed. Pure. */
 const char *machine_file_name(const char *path);
 
+#define MACHINE_REFEREE "referee"
+
 /*
  * Of the verbs that change the store one may run at a time. Takes flock(2) @operation, LOCK_EX with
  * or without LOCK_NB, on /run/recount/lock-MAJOR:MINOR of the store. -EBUSY when another process
- * has it, which is named and logged as are failures. The lock lasts until *@fd (owned by caller,
+ * has it, which is named and logged as are failures; the verb MACHINE_REFEREE, which is done with
+ * the store in a moment, is waited for up to a minute. The lock lasts until *@fd (owned by caller,
  * close()) is closed. 0 with *@fd untouched when there is no store that could be opened.
  */
 int machine_lock(const struct machine *m, const char *verb, int operation, int *fd) _must_check_;

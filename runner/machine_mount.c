@@ -10,12 +10,17 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "initramfs/mounts.h"
 #include "results/log.h"
 
 /* Neither partition holds anything that could give its reader a privilege. */
 #define SAFE ",nosuid,nodev"
+
+/* The referee has the store for moments only; they may take this long on a slow disk. */
+#define REFEREE_WAIT_MS 60000
+#define REFEREE_POLL_MS 100
 
 #define LOCK_WORDS 64 /* what a lock file holds: "prepare (process 4711)" */
 
@@ -111,15 +116,34 @@ static int open_lock(const struct machine *m, char path[64])
 	return fd < 0 ? log_errno(-errno, "open %s", path) : fd;
 }
 
-static int say_locked(int fd, const char *path)
+static int say_locked(const char *words, const char *path)
 {
-	char words[LOCK_WORDS];
-	ssize_t n = pread(fd, words, sizeof(words) - 1, 0);
-
-	words[n < 0 ? 0 : n] = '\0';
 	log_info("refused: recount %s holds %s; wait until it ends, or end it, then try again",
-		 n > 0 ? words : "(of another process)", path);
+		 *words ? words : "(of another process)", path);
 	return -EBUSY;
+}
+
+/* Takes the lock, of whose holder *words tells when it could not be had. */
+static int take_lock(int fd, int operation, char words[LOCK_WORDS])
+{
+	struct timespec tick = {.tv_nsec = REFEREE_POLL_MS * 1000000L};
+
+	for (int waited_ms = 0;; waited_ms += REFEREE_POLL_MS) {
+		ssize_t n;
+
+		if (flock(fd, operation) == 0)
+			return 0;
+		if (errno == EINTR)
+			continue;
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		n = pread(fd, words, LOCK_WORDS - 1, 0);
+		words[n < 0 ? 0 : n] = '\0';
+		if (strncmp(words, MACHINE_REFEREE " ", strlen(MACHINE_REFEREE " ")) != 0 ||
+		    waited_ms >= REFEREE_WAIT_MS)
+			return -EBUSY;
+		nanosleep(&tick, NULL);
+	}
 }
 
 int machine_lock(const struct machine *m, const char *verb, int operation, int *out)
@@ -133,11 +157,9 @@ int machine_lock(const struct machine *m, const char *verb, int operation, int *
 	fd = open_lock(m, path);
 	if (fd < 0)
 		return fd;
-	do
-		r = flock(fd, operation) ? -errno : 0;
-	while (r == -EINTR);
-	if (r == -EWOULDBLOCK)
-		return say_locked(fd, path);
+	r = take_lock(fd, operation, words);
+	if (r == -EBUSY)
+		return say_locked(words, path);
 	if (r < 0)
 		return log_errno(r, "lock %s", path);
 	r = snprintf(words, sizeof(words), "%s (process %d)", verb, (int)getpid());

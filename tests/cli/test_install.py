@@ -8,6 +8,8 @@ import os
 import pathlib
 import re
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -88,6 +90,22 @@ def test_one_verb_at_a_time(machine, verb):
     assert machine.outside() == before
     assert machine.image.read_bytes() == store
     machine.recount("stop")
+
+
+def test_stop_waits_for_the_referee(machine):
+    machine.start()
+    device = os.stat(machine.loop).st_rdev
+    with open(f"/run/recount/lock-{os.major(device)}:{os.minor(device)}", "w", encoding="ascii") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        f.write("referee (process 4711)")
+        f.flush()
+        release = threading.Timer(1, lambda: fcntl.flock(f, fcntl.LOCK_UN))
+        release.start()
+        began_s = time.monotonic()
+        assert "is stopped" in machine.recount("stop")
+        assert time.monotonic() - began_s > 0.9
+        release.join()
+    assert machine.active() is None
 
 
 def test_start_without_a_terminal_needs_yes(machine):
