@@ -173,6 +173,37 @@ def test_case_66_hardware_watchdog_ends_a_hang(home, tmp_path):
 
 
 @pytest.mark.long
+def test_case_66_softdog_ends_a_loop_in_the_kernel(home, tmp_path):
+    """Case 66: no hardware watchdog, and a kernel that only handles its timers any more, without a
+    lockup detector of its own: softdog reboots it after its 300 s."""
+    port = tmp_path / "gdb"
+    guest, label = home(extra=debugger.words(port))
+    campaign.start_held(guest, label, f"{label}=nowatchdog fault=never-ends", trial_timeout_ms=30000)
+    guest.send("systemctl reboot")
+    now, hung_s = {}, []
+
+    def begins(_):
+        if "nowatchdog" not in now["entry"] or hung_s:
+            return
+        time.sleep(5)
+        debugger.run_in_kernel(port, debugger.SPIN)
+        hung_s.append(time.monotonic())
+
+    campaign.react(guest, 2400, {
+        r"attempt \d+: kernel (\S+)": lambda m: now.update(entry=m[1]),
+        r"-j\d+ +begins": begins,
+    })
+    console = guest.console()
+    store = campaign.take_store(guest, tmp_path / "store")
+    boot = campaign.boot_of(store, "nowatchdog")
+    assert campaign.failures(store) == {(boot, 1): "no-answer"}
+    assert campaign.statuses(store)[boot, 1, 2] == "timeout"
+    back_s = min(s for s in guest.boots_s if s > hung_s[0])
+    assert 200 < back_s - hung_s[0] < 330
+    assert "softdog stands in" in console and "softdog: Initiating system reboot" in console
+
+
+@pytest.mark.long
 def test_thrashing_kernel_is_slow_not_dead(home, tmp_path):
     """A load of 150 % of an entry's memory: the build runs into its timeout, not into a watchdog."""
     guest, label = home()
