@@ -153,6 +153,9 @@ static int open_arena(struct work *w)
 	int r;
 
 	set_the_place(w);
+	/* From now on orphans come to us, so that none is left when a trial begins: those of
+	 * builds, but not who waits for a disk that does not answer. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	r = arena_check(&w->place);
 	if (r < 0)
 		return trouble(w, r, "arena-damaged");
@@ -343,8 +346,6 @@ int worker_run(struct watch *watch)
 		log_errno(-errno, "raise the limit of open files");
 
 	work.watch = watch;
-	/* Orphans of a build come to us, so that none is left when a trial begins. */
-	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	mkdir("/run/recount", 0755);
 	key_open("", &work.keys);
 	r = prepare_boot(&work);
