@@ -19,7 +19,6 @@ def erst(tmp_path):
             "-device", "acpi-erst,memdev=erst"]
 
 
-@pytest.mark.long
 def test_cases_48_57_65_and_hang_before_pid_1(home, tmp_path):
     """Cases 48, 57 and 65: where recount-init should have been a panic, a hang, the initrd's shell,
     an ordinary system; and a wrong entry. Each is booked, and the campaign comes to its end."""
@@ -138,7 +137,6 @@ def test_key_h_brings_the_machine_home(home, tmp_path):
     assert campaign.token_of(store, 1, 1) in campaign.files(store, 1)["dmesg-1.txt"]
 
 
-@pytest.mark.long
 def test_case_66_hardware_watchdog_ends_a_hang(home, tmp_path):
     """Case 66: the whole machine hangs in a trial; i6300esb resets it after its 300 s, the default
     boots. Case 57: the second attempt ends in an oops, whose text is kept."""

@@ -35,7 +35,6 @@ def digest(disk, name, work):
     return found
 
 
-@pytest.mark.long
 def test_cases_52_56_dirty_root_hibernation_and_damaged_initrds(home, tmp_path):
     """Case 56: a dirty root is not written to; it and a hibernated system send the machine home, and
     count as nobody's failure. Case 52: no console for PID 1. An initrd is cut short after arming:
@@ -221,7 +220,6 @@ cd /
 umount /mnt"""
 
 
-@pytest.mark.long
 def test_case_64_full_store(home, tmp_path):
     """Case 64: no room for a record: the console shows it, the default boots, nothing is armed."""
     guest, label = home()

@@ -225,7 +225,6 @@ def test_a_boot_that_two_cuts_have_hit_may_be_given_up():
 
 # --- for real ------------------------------------------------------------------------------------
 
-@pytest.mark.long
 def test_a_few_power_cuts(tmp_path):
     """While a record is written, while a boot is armed, in the referee, and at any moment."""
     if reason := missing():
