@@ -128,6 +128,7 @@ static int take_lock(int fd, int operation, char words[LOCK_WORDS])
 {
 	struct timespec tick = {.tv_nsec = REFEREE_POLL_MS * 1000000L};
 
+	words[0] = '\0';
 	for (int waited_ms = 0;; waited_ms += REFEREE_POLL_MS) {
 		ssize_t n;
 
