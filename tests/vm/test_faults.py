@@ -115,6 +115,45 @@ def test_cases_50_51_57_faults_in_a_trial(home, tmp_path):
     assert reached["cmdline"].endswith(" splash foo=bar -- --help")
 
 
+# For sed on grub.cfg: a megabyte of memory that no kernel uses for anything else.
+RAMOOPS = (r"s/panic=10/& memmap=1M\\$0x1e000000 ramoops.mem_address=0x1e000000 "
+           r"ramoops.mem_size=0x100000 ramoops.record_size=0x20000/")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("backend, options", [("efi", {"firmware": "uefi"}),
+                                              ("ramoops", {"keep_ram": True})])
+def test_case_57_panic_text_in_firmware_or_memory(home, tmp_path, backend, options):
+    """Case 57: the panic's own words come through EFI's variables, or through memory that keeps them
+    over the reset, and are deleted there, so that it does not fill."""
+    guest, label = home(**options)
+    if backend == "ramoops":
+        guest.run("sed -i -f /dev/stdin /boot/grub/grub.cfg && echo ramoops >/etc/modules-load.d/oops.conf"
+                  " && sync", stdin=RAMOOPS.encode())
+    campaign.start_held(guest, label, f"{label}=unknown_nmi_panic")
+    guest.send("systemctl reboot")
+    now = {"entry": "", "nmis": 0}
+
+    def begins(_):
+        if "unknown_nmi_panic" in now["entry"] and not now["nmis"]:
+            now["nmis"] += 1
+            guest.nmi()
+
+    campaign.react(guest, 1800, {
+        r"attempt \d+: kernel (\S+)": lambda m: now.update(entry=m[1]),
+        r"-j\d+ +begins": begins,
+    })
+    campaign.wait_idle_shell(guest, 300)
+    assert not guest.run("find /sys/fs/pstore /var/lib/systemd/pstore -type f").out.strip()
+    store = campaign.take_store(guest, tmp_path / "store")
+    boot = campaign.boot_of(store, "unknown_nmi_panic")
+    assert campaign.failures(store) == {(boot, 1): "panic"}
+    assert campaign.statuses(store)[boot, 1, 2] == "ok"
+    text = campaign.files(store, boot)["panic-1.txt"]
+    assert "Kernel panic - not syncing: NMI" in text
+    assert campaign.token_of(store, boot, 1) in text
+
+
 @pytest.mark.long
 def test_key_h_brings_the_machine_home(home, tmp_path):
     """h between two trials: the machine goes home and waits; nothing is lost when it goes on."""
