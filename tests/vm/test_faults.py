@@ -130,27 +130,26 @@ def test_case_57_panic_text_in_firmware_or_memory(home, tmp_path, backend, optio
     if backend == "ramoops":
         guest.run("sed -i -f /dev/stdin /boot/grub/grub.cfg && echo ramoops >/etc/modules-load.d/oops.conf"
                   " && sync", stdin=RAMOOPS.encode())
-    campaign.start_held(guest, label, f"{label}=unknown_nmi_panic")
+    campaign.start_held(guest, label, f"{label}=sysrq_always_enabled")
     guest.send("systemctl reboot")
-    now = {"entry": "", "nmis": 0}
+    now = {}
 
     def begins(_):
-        if "unknown_nmi_panic" in now["entry"] and not now["nmis"]:
-            now["nmis"] += 1
-            guest.nmi()
+        if "sysrq" in now["entry"] and now["attempt"] == "1":
+            guest.sysrq("c")
 
     campaign.react(guest, 1800, {
-        r"attempt \d+: kernel (\S+)": lambda m: now.update(entry=m[1]),
+        r"attempt (\d+): kernel (\S+)": lambda m: now.update(attempt=m[1], entry=m[2]),
         r"-j\d+ +begins": begins,
     })
     campaign.wait_idle_shell(guest, 300)
     assert not guest.run("find /sys/fs/pstore /var/lib/systemd/pstore -type f").out.strip()
     store = campaign.take_store(guest, tmp_path / "store")
-    boot = campaign.boot_of(store, "unknown_nmi_panic")
+    boot = campaign.boot_of(store, "sysrq_always_enabled")
     assert campaign.failures(store) == {(boot, 1): "panic"}
     assert campaign.statuses(store)[boot, 1, 2] == "ok"
     text = campaign.files(store, boot)["panic-1.txt"]
-    assert "Kernel panic - not syncing: NMI" in text
+    assert "sysrq triggered crash" in text
     assert campaign.token_of(store, boot, 1) in text
 
 
