@@ -20,7 +20,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
 RUNNERS = {
     "unit": ["make", "--no-print-directory", "check-unit", "PROVE=prove --verbose --timer"],
     "cli": [*PYTEST, "tests/cli"],
-    "vm": [*PYTEST, "-n", "2", "--dist", "loadgroup", "tests/vm"],
+    "vm": [*PYTEST, "-n", "2", "--dist", "loadgroup", "-m", "not hours", "tests/vm"],
 }
 # Of prove: a program begins, one of its tests, its end.
 BEGIN = re.compile(r"(?:\[\S+\] )?build/tests/(\w+)\s*\.+\s*$")

@@ -10,9 +10,9 @@ import time
 
 from packages import BenchError
 
-HANG = "faebfe"  # cli; a jump to itself
-SPIN = "fbebfe"  # sti; the same: timers still run
-OOPS = "0f0b"    # ud2
+HANG = "faf4ebfd"  # cli; hlt, again and again
+LOOP = "fbf4ebfd"  # sti; the same: timers still run
+OOPS = "0f0b"      # ud2
 # Of the answer to "g": 16 general registers, then rip, eflags, cs.
 RIP, CS = 128, 140
 

@@ -157,6 +157,7 @@ def test_modules_are_loaded_without_modprobe(modules_disk, new_disk, machine, tm
 
 
 @pytest.mark.long
+@pytest.mark.hours
 def test_campaign_on_the_kernel_tree(base_disk, new_disk, machine, tmp_path):
     """The real thing in the small: tinyconfig, make clean, make -j2 init/, alone and under io."""
     guest = machine(new_disk(base_disk), smp=2)

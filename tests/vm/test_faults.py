@@ -222,7 +222,7 @@ def test_case_66_softdog_ends_a_loop_in_the_kernel(home, tmp_path):
         if "nowatchdog" not in now["entry"] or hung_s:
             return
         time.sleep(5)
-        debugger.run_in_kernel(port, debugger.SPIN)
+        debugger.run_in_kernel(port, debugger.LOOP)
         hung_s.append(time.monotonic())
 
     campaign.react(guest, 2400, {
