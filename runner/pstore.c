@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runner/command.h"
+
 #define DEPTH_MAX 3 /* systemd-pstore makes folders of its own, one in the other */
 
 static const char *const folders[] = {"/sys/fs/pstore", "/var/lib/systemd/pstore"};
@@ -25,6 +27,24 @@ struct records {
 	int64_t since_s;
 	const char *token;
 };
+
+static void load(const char *module)
+{
+	char name[32], *argv[] = {"modprobe", "-q", name, NULL};
+	_cleanup_free_ char *nothing = NULL;
+
+	snprintf(name, sizeof(name), "%s", module);
+	/* Without it there are no records to find, which is no failure. */
+	(void)!command_read(argv, 0, &nothing);
+}
+
+void pstore_load_drivers(const char *cmdline)
+{
+	if (access("/sys/firmware/efi", F_OK) == 0)
+		load("efi_pstore");
+	if (strstr(cmdline, "ramoops."))
+		load("ramoops");
+}
 
 static void records_clear(struct records *l)
 {

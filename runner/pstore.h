@@ -22,6 +22,13 @@ struct pstore {
 };
 
 /*
+ * Loads into the running kernel what the records come through, where the system has not done it
+ * (systemd-pstore does): efi_pstore on an EFI machine, ramoops when @cmdline, that of the kernel
+ * which went down, gave it a place. Nothing happens when there is no such module.
+ */
+void pstore_load_drivers(const char *cmdline);
+
+/*
  * Reads the records below @root ("" for the running machine) that hold a panic or an oops of the
  * attempt with @token. A text with "recount.token=" on it (the kernel's command line) says itself
  * whether it is one, whatever the dying kernel's clock was; any other counts when it is younger

@@ -115,6 +115,8 @@ static int find_panic(const struct settle *s, struct pstore *out)
 	*out = (struct pstore){0};
 	if (!campaign_open_attempt(s->campaign, &boot, &attempt))
 		return 0;
+	if (!*s->root)
+		pstore_load_drivers(plan_find_entry(s->plan, s->plan->boots[boot].entry)->cmdline);
 	r = pstore_find(s->root, panic_since_s(s, boot, attempt),
 			attempt_of(s, boot, attempt)->armed.token, out);
 	return r < 0 ? log_errno(r, "look for panic records") : 0;
