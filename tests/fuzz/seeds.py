@@ -315,6 +315,9 @@ def pstore():
     yield from (parts(one, two), parts(two, one), parts(one, two, one + two, one), parts("no words", ""),
                 parts("Oops#2 Part1\nx", one), parts("", "", one), parts("Kernel panic", "Panic#x"),
                 parts(one, "", "", two), parts("Panic#4294967296 Part1\n", "Oops: "))
+    for token in ("2026-11-30-a-0001-1-0badcafe", "2026-11-29-a-0001-1-0badcafe", ""):
+        said = f"<5>[    0.0] Kernel command line: quiet recount.token={token} ro\n"
+        yield from (parts(one + said, two), parts(one, two + said), parts("", "", one + said))
 
 
 def options():
@@ -361,7 +364,7 @@ WORDS = {
              "search --fs-uuid ", "--id ", "load_env\n", "! ", " -a ", " -o ", "-z ", "-n ", "function "],
     "modindex": ["alias ", "softdep ", "pre: ", "post: ", ".ko: ", "kernel/", "../"],
     "mountinfo": [" - ", "\\040", "8:1"],
-    "pstore": ["Panic#1 Part1\n", "Oops: ", "Kernel panic"],
+    "pstore": ["Panic#1 Part1\n", "Oops: ", "Kernel panic", "recount.token="],
     "options": ["--", "start\n", "prepare\n", "=", "rounds", "append", "loads"],
     "initrd": ["070701", "TRAILER!!!", "#BOOTCONFIG\n"],
     "version": ["-rc", "~", ".fc", "+deb", "-amd64"],
