@@ -25,6 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		REQUIRE(!fuzz_leaves(w.product) && strcmp(w.build[0], "make") == 0);
 		REQUIRE(target_parse(target, *product ? product : NULL, &same, &why) == 0);
 		REQUIRE(target_equal(&w, &same));
+		REQUIRE(target_clean_parallel(&w, (unsigned)size + 1) == 0);
+		REQUIRE(!strncmp(w.clean[1], "-j", 2) && !strcmp(w.clean[2], same.clean[1]));
+		REQUIRE(plan_check_workload(&w, &why) == 0 && target_equal(&w, &same));
 	}
 	plan_workload_clear(&w);
 	plan_workload_clear(&same);
