@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs every test and writes down what became of each: `make check-all`, after the build.
 
-The result file build/check-all-DATE.txt has the closing lines of the three runners, then a line for
-each test: result, seconds, name. The result of a unit test has no time, its program has.
+The result file build/check-all-DATE.txt has the closing lines of the runners, then a line for each
+test: result, seconds, name. The result of a unit test has no time, its program has. What has ended is
+in it, also when the rest is stopped.
 """
 import datetime
 import os
@@ -16,11 +17,13 @@ import xml.etree.ElementTree
 TESTS = pathlib.Path(__file__).resolve().parent
 BUILD = TESTS.parent / "build"
 PYTEST = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
+MACHINES = ["-n", "2", "--dist", "loadgroup", "-m"]
 # {runner: its command}; those of pytest write a file of results as well.
 RUNNERS = {
     "unit": ["make", "--no-print-directory", "check-unit", "PROVE=prove --verbose --timer"],
     "cli": [*PYTEST, "tests/cli"],
-    "vm": [*PYTEST, "-n", "2", "--dist", "loadgroup", "-m", "not hours", "tests/vm"],
+    "vm": [*PYTEST, *MACHINES, "not long", "tests/vm"],
+    "long": [*PYTEST, *MACHINES, "long and not hours", "tests/vm"],
 }
 # Of prove: a program begins, one of its tests, its end.
 BEGIN = re.compile(r"(?:\[\S+\] )?build/tests/(\w+)\s*\.+\s*$")
@@ -101,6 +104,7 @@ def run(argv):
 
 def main():
     head, ends, results, failed = about(), {}, {}, []
+    path = BUILD / f"check-all-{datetime.date.today()}.txt"
     for runner, argv in RUNNERS.items():
         junit = BUILD / f"check-all-{runner}.xml"
         junit.unlink(missing_ok=True)
@@ -110,8 +114,7 @@ def main():
         results[runner] = tap_results(lines) if runner == "unit" else junit_results(junit)
         if status or not results[runner]:
             failed.append(runner)
-    path = BUILD / f"check-all-{datetime.date.today()}.txt"
-    path.write_text(report(head, ends, results))
+        path.write_text(report(head, ends, results))
     print(f"results of all tests: {path}")
     sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
 
