@@ -138,7 +138,7 @@ check-run: all layers check-unit
 	$(PYTHON) -m pytest -v -p no:cacheprovider -n 2 --dist loadgroup \
 		-m 'not long' tests/vm
 
-# Every test, the long ones too; what became of each is in build/check-all-DATE.txt.
+# The long tests, too, but for those of hours; what became of each is in build/check-all-DATE.txt.
 check-all: deps
 	@$(MAKE) --no-print-directory all layers
 	$(PYTHON) tests/check_all.py

@@ -5,6 +5,7 @@
 #include <blkid/blkid.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -90,13 +91,31 @@ static void know_nothing(struct device *d, int error)
 	d->error = error;
 }
 
+#define KEPT_FD (STDERR_FILENO + 1)
+
+/* Nobody who waits for the last holder of a pipe or a device waits for a dead disk. */
+static int keep_only(int fd)
+{
+	int null;
+
+	if (dup2(fd, KEPT_FD) < 0)
+		return fd;
+	closefrom(KEPT_FD + 1);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int i = 0; i < KEPT_FD; i++)
+		dup2(null, i);
+	return KEPT_FD;
+}
+
 static _Noreturn void answer(struct device *d, int fd)
 {
-	int r = probe(d);
+	int r;
 
+	fd = keep_only(fd);
+	r = probe(d);
 	if (r < 0)
 		know_nothing(d, r);
-	/* Shorter than PIPE_BUF: it comes whole or not at all. */
+	_Static_assert(sizeof(*d) <= PIPE_BUF, "it comes whole or not at all");
 	_exit(write(fd, d, sizeof(*d)) == (ssize_t)sizeof(*d) ? 0 : 1);
 }
 

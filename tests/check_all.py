@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs every test and writes down what became of each: `make check-all`, after the build.
+"""Runs the tests and writes down what became of each: `make check-all`, after the build.
 
 The result file build/check-all-DATE.txt has the closing lines of the runners, then a line for each
 test: result, seconds, name. The result of a unit test has no time, its program has. What has ended is

@@ -22,6 +22,9 @@
 #define ROOT_UUID  "11111111-2222-3333-4444-555555555555"
 #define STORE_UUID "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 
+/* A disk that does not answer: reading the file with inode *dead takes until that is 0 again. */
+static _Atomic ino_t *dead;
+
 static int set_up(void **state)
 {
 	static char root[FAKEROOT_PATH];
@@ -35,6 +38,9 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
+	if (dead)
+		*dead = 0;
+	dead = NULL;
 	sample_folder_remove(*state);
 	return 0;
 }
@@ -340,9 +346,6 @@ static void ambivalent_device_is_found_by_uuid_only(void **state)
 	assert_string_equal(d->name, "sda1");
 }
 
-/* A disk that does not answer: reading the file with inode *dead takes until that is 0 again. */
-static _Atomic ino_t *dead;
-
 int __real_blkid_do_safeprobe(blkid_probe pr);
 int __wrap_blkid_do_safeprobe(blkid_probe pr);
 int __wrap_blkid_do_safeprobe(blkid_probe pr)
@@ -381,7 +384,9 @@ static void device_that_does_not_answer_hides_no_other(void **state)
 	struct timespec tick = {.tv_nsec = 1000000};
 	char path[2 * FAKEROOT_PATH];
 	const struct device *d;
+	int output[2];
 	struct stat st;
+	char byte;
 
 	add_image(*state, "sda1", ROOT_UUID, "roots", "^has_journal");
 	add_image(*state, "sdb1", STORE_UUID, "RECOUNT", "^has_journal");
@@ -390,6 +395,8 @@ static void device_that_does_not_answer_hides_no_other(void **state)
 	dead = mmap(NULL, sizeof(*dead), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(dead, MAP_FAILED);
 	*dead = st.st_ino;
+	assert_int_equal(pipe(output), 0);
+	assert_int_equal(fcntl(output[0], F_SETFL, O_NONBLOCK), 0);
 
 	scan_anew(*state, &l);
 	assert_in_range(first_wait_ms, CONTENTS_WAIT_MS - 1000, CONTENTS_WAIT_MS);
@@ -397,7 +404,12 @@ static void device_that_does_not_answer_hides_no_other(void **state)
 	assert_string_equal(by_name(&l, "sda1")->uuid, "");
 	assert_int_equal(devices_by_uuid(&l, STORE_UUID, &d), 0);
 
-	/* It is not waited for again, … */
+	/* Who reads it keeps nobody waiting who waits for the end of our output, … */
+	assert_int_equal(close(output[1]), 0);
+	assert_int_equal(read(output[0], &byte, 1), 0);
+	close(output[0]);
+
+	/* … it is not waited for again, … */
 	scan_anew(*state, &l);
 	assert_int_equal(first_wait_ms, 0);
 	assert_int_equal(by_name(&l, "sda1")->error, -ETIMEDOUT);
@@ -412,8 +424,6 @@ static void device_that_does_not_answer_hides_no_other(void **state)
 	}
 	assert_int_equal(by_name(&l, "sda1")->error, 0);
 	assert_int_equal(devices_by_uuid(&l, ROOT_UUID, &d), 0);
-	munmap((void *)dead, sizeof(*dead));
-	dead = NULL;
 }
 
 static void ambivalent_clone_still_spoils_the_label(void **state)
