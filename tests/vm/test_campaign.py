@@ -79,9 +79,7 @@ def test_unattended_cycle_leaves_the_machine_as_it_was(guest, tmp_path):
 
 def test_panic_during_a_trial_is_booked_and_retried(guest, tmp_path):
     """The trials that were finished stay, the boot is tried again, the campaign goes on."""
-    label = "6.12.117"
-    labels = guest.run("recount kernels").out
-    label = re.search(r"^ +(6\.12\S+)", labels, re.M)[1]
+    label = campaign.label(guest, "6.12")
     campaign.start(guest, "--rounds 1", "--loads none,io", f"--kernels {label}",
                    f"--append {label}=unknown_nmi_panic", "--seed 7")
     panicking = f"{label}+unknown_nmi_panic"
@@ -115,7 +113,7 @@ def test_panic_during_a_trial_is_booked_and_retried(guest, tmp_path):
 
 def test_power_cut_between_attempt_and_key(guest, tmp_path):
     """The attempt is on the store, the key is not: it is armed again, and nobody is blamed."""
-    label = re.search(r"^ +(6\.12\S+)", guest.run("recount kernels").out, re.M)[1]
+    label = campaign.label(guest, "6.12")
     # The write of the key is held back for a minute; in that minute the power goes.
     guest.send("strace -f -o /root/strace.log -e trace=pwrite64 -P /run/recount/store/grub/grubenv"
                " -e inject=pwrite64:delay_enter=60s "

@@ -39,21 +39,6 @@ def boot_kinds(guest):
     return [(title.startswith("recount"), release) for title, release in visits(guest.console())]
 
 
-def statuses(store):
-    """{(boot, attempt): status} of the trials in a copy of a store, the canary's left out."""
-    return {(boot, attempt): record["status"]
-            for (boot, _, attempt), record in campaign.records(store).items() if boot}
-
-
-def failures(store):
-    """{(boot, attempt): reason} of the newest campaign in a copy of a store."""
-    found = {}
-    for path in campaign.newest(store).glob("boots/*/failed-*.json"):
-        found[int(path.parent.name), int(path.stem.split("-")[1])] = \
-            json.loads(path.read_text())["reason"]
-    return found
-
-
 def environment(store, boot):
     return json.loads((campaign.newest(store) / f"boots/{boot:04d}/environment-1.json").read_text())
 
@@ -80,7 +65,7 @@ def test_unattended_cycle_in_uefi(base_disk, new_disk, machine, tmp_path):
     # Home, canary, home, the older kernel, home; the machine's own boots are quiet.
     assert boot_kinds(guest) == [(False, ""), (True, default), (False, ""), (True, older),
                                  (False, "")]
-    assert statuses(store) == {(1, 1): "ok"} and not failures(store)
+    assert campaign.statuses(store) == {(1, 1, 1): "ok"} and not campaign.failures(store)
     assert environment(store, 1)["lockdown"].startswith("[none]")
 
 
@@ -106,7 +91,7 @@ def test_case_70_unsigned_kernel_is_left_out_under_secure_boot(base_disk, new_di
     store = campaign.take_store(guest, tmp_path / "store")
     assert boot_kinds(guest) == [(False, ""), (True, default), (False, ""), (True, older),
                                  (False, "")]
-    assert statuses(store) == {(1, 1): "ok"} and not failures(store)
+    assert campaign.statuses(store) == {(1, 1, 1): "ok"} and not campaign.failures(store)
     assert "[integrity]" in environment(store, 1)["lockdown"]
 
 
@@ -127,8 +112,8 @@ def test_kernel_that_shim_refuses_comes_home(base_disk, new_disk, machine, tmp_p
     boots = {boot["entry"]: boot["boot"] for boot in plan["boots"] if boot["boot"]}
     [spoiled] = [number for label, number in boots.items() if label.endswith("-spoiled")]
     [sound] = [number for label, number in boots.items() if number != spoiled]
-    assert failures(store) == {(spoiled, 1): "not-reached", (spoiled, 2): "not-reached"}
-    assert statuses(store) == {(sound, 1): "ok"}
+    assert campaign.failures(store) == {(spoiled, 1): "not-reached", (spoiled, 2): "not-reached"}
+    assert campaign.statuses(store) == {(sound, 1, 1): "ok"}
     assert guest.console().count("this entry cannot be booted; rebooting") == 2
 
 
@@ -192,4 +177,4 @@ def test_boot_partition_after_a_power_cut(base_disk, new_disk, machine, tmp_path
     assert campaign.wait_idle_shell(guest, 300) == default
     assert guest.run(LISTING, 120).out == before
     store = campaign.take_store(guest, tmp_path / "store")
-    assert statuses(store) == {(1, 1): "ok"} and not failures(store)
+    assert campaign.statuses(store) == {(1, 1, 1): "ok"} and not campaign.failures(store)
