@@ -41,8 +41,8 @@ struct device_list {
  * 0; dm and md are listed with their stack), sorted by name. A device that cannot be opened or read
  * is listed with its error and nothing on it; no line in the log, so that a caller may poll. A
  * missing device node is made when @root is "" (kernels without devtmpfs). What is on a device that
- * does not answer is not known (contents.h); that costs CONTENTS_WAIT_MS once. -ENOENT without
- * /sys/class/block, -ENOMEM. Owned by caller, device_list_free().
+ * does not answer is not known (contents.h); that costs CONTENTS_WAIT_MS and a line in the log,
+ * once. -ENOENT without /sys/class/block, -ENOMEM. Owned by caller, device_list_free().
  */
 int devices_scan(const char *root, struct device_list *out) _must_check_;
 void device_list_free(struct device_list *l);
