@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define NOT_STOPPED "bmc-not-stopped"
+
 /* The order of arming: entries that hang come last, then rounds, then the plan's own order. */
 struct rank {
 	int last;
@@ -24,11 +26,12 @@ static int is_open(const struct attempt_state *a)
 	return a->exists && !a->done && !a->failed;
 }
 
-/* Reasons that say nothing about the kernel: a person held the boot, or the machine's own system
- * has to run once before it can be measured (after a power cut, or hibernated). */
+/* Reasons that say nothing about the kernel: a person held the boot, the machine's own system has
+ * to run once before it can be measured (after a power cut, or hibernated), or a timer of ours
+ * would have reset it. */
 static int is_nobodys_fault(const struct attempt_state *a)
 {
-	static const char *const reasons[] = {"held", "root-dirty", "hibernated"};
+	static const char *const reasons[] = {"held", "root-dirty", "hibernated", NOT_STOPPED};
 	size_t i;
 
 	for (i = 0; a->failed && i < ARRAY_SIZE(reasons); i++)
@@ -234,6 +237,25 @@ int campaign_comes_home(const struct plan *plan, unsigned boot, unsigned next)
 	if (from == 0)
 		return 1;
 	return every && to > from && (to - 1) / every > (from - 1) / every;
+}
+
+unsigned campaign_bmc_s(const struct campaign *c, unsigned boot)
+{
+	const char *label = c->plan->boots[boot].entry;
+	const struct plan_entry *entry = plan_find_entry(c->plan, label);
+	unsigned b, i;
+
+	for (b = 0; b < c->plan->n_boots; b++) {
+		const struct boot_state *s = &c->boots[b];
+
+		if (strcmp(c->plan->boots[b].entry, label) != 0)
+			continue;
+		for (i = 0; i < s->n_attempts; i++)
+			if (s->attempts[i].failed &&
+			    !strcmp(s->attempts[i].failure.reason, NOT_STOPPED))
+				return 0;
+	}
+	return entry ? entry->bmc_s : 0;
 }
 
 static void count_boot(const struct campaign *c, unsigned boot, struct campaign_counts *n)

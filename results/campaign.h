@@ -77,8 +77,8 @@ enum campaign_next {
  * it, but an open attempt counts as used: settle it first (campaign_open_attempt), else the answer
  * may come too early. Boot 0 comes first, and nothing else comes before it has passed: done, and a
  * discarded record in each cell with the first load of the plan. An attempt that ended as "held",
- * "root-dirty" or "hibernated" is nobody's fault and not one of the `retries`. *boot and *attempt
- * are written for CAMPAIGN_BOOT only.
+ * "root-dirty", "hibernated" or "bmc-not-stopped" is nobody's fault and not one of the `retries`.
+ * *boot and *attempt are written for CAMPAIGN_BOOT only.
  */
 enum campaign_next campaign_next(const struct campaign *c, unsigned *boot, unsigned *attempt);
 
@@ -89,6 +89,12 @@ enum campaign_next campaign_next(const struct campaign *c, unsigned *boot, unsig
  * either. Pure.
  */
 int campaign_comes_home(const struct plan *plan, unsigned boot, unsigned next);
+
+/*
+ * For how many seconds the BMC's watchdog is to be armed before @boot: what the plan says of its
+ * entry, but 0 once an attempt at any boot of that entry ended as "bmc-not-stopped". Pure.
+ */
+unsigned campaign_bmc_s(const struct campaign *c, unsigned boot);
 
 /* Counts for progress lines, the canary apart but in @attempts. */
 struct campaign_counts {

@@ -22,8 +22,9 @@
 #define PLAN_ROUNDS_MAX	  9999u
 #define PLAN_ATTEMPTS_MAX 1000000u
 #define PLAN_WORKERS_MAX  4096u
-#define PLAN_ARGS_MAX	  60u /* words of a command; -jN is one more */
-#define PLAN_NAME_MAX	  63u /* bytes of a label, a workload's or a load's name */
+#define PLAN_ARGS_MAX	  60u	/* words of a command; -jN is one more */
+#define PLAN_BMC_S_MAX	  6553u /* what a BMC's watchdog counts */
+#define PLAN_NAME_MAX	  63u	/* bytes of a label, a workload's or a load's name */
 #define PLAN_EXACT_MAX	  ((INT64_C(1) << 53) - 1) /* what a JSON number holds exactly */
 
 /* One bootable thing under comparison. */
@@ -37,6 +38,7 @@ struct plan_entry {
 	char kernel_sha256[PLAN_SHA256];
 	char initrd_sha256[PLAN_SHA256]; /* "": no initrd, or its hash is not known */
 	char *twin_of;			 /* label, or NULL */
+	unsigned bmc_s; /* the BMC's watchdog, armed before a boot into it; 0: it is not */
 };
 
 struct plan_workload {
@@ -170,6 +172,10 @@ int plan_is_command(char **argv);
 const struct plan_entry *plan_find_entry(const struct plan *plan, const char *label);
 const struct plan_workload *plan_find_workload(const struct plan *plan, const char *name);
 const struct plan_load *plan_find_load(const struct plan *plan, const char *name);
+
+/* The longest that the BMC's watchdog is armed before any boot, in seconds; 0: it never is. Pure.
+ */
+unsigned plan_bmc_s(const struct plan *plan);
 
 /* 1: a round boots the entry @label; 0: it is an entry for the canary alone, or none. Pure. */
 int plan_is_compared(const struct plan *plan, const char *label);

@@ -178,6 +178,8 @@ static int check_entry(const struct plan *plan, size_t i, const char **why)
 		return refuse(why, "kernel_sha256");
 	if (e->initrd_sha256[0] && (!e->initrd || !plan_is_sha256(e->initrd_sha256)))
 		return refuse(why, "initrd_sha256");
+	if (e->bmc_s > PLAN_BMC_S_MAX)
+		return refuse(why, "bmc_s");
 	for (k = 0; k < i; k++) {
 		if (strcmp(plan->entries[k].label, e->label) == 0)
 			return refuse(why, "label");

@@ -123,6 +123,7 @@ static void read_entries(struct json_io *io, const cJSON *o, struct plan *p)
 		json_get_text(io, item, "kernel_sha256", e->kernel_sha256, PLAN_SHA256);
 		json_get_text_or_empty(io, item, "initrd_sha256", e->initrd_sha256, PLAN_SHA256);
 		e->twin_of = json_get_string_or_null(io, item, "twin_of");
+		e->bmc_s = json_get_int_or(io, item, "bmc_s", 0, UINT_MAX, 0);
 		e++;
 	}
 }
@@ -313,6 +314,8 @@ static void write_entries(struct json_io *io, cJSON *root, const struct plan *p)
 		json_put_text(io, o, "initrd_sha256",
 			      e->initrd_sha256[0] ? e->initrd_sha256 : NULL);
 		json_put_text(io, o, "twin_of", e->twin_of);
+		if (e->bmc_s)
+			json_put_int(io, o, "bmc_s", e->bmc_s);
 	}
 }
 

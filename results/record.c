@@ -210,6 +210,8 @@ int attempt_encode(const struct attempt_record *r, char **json)
 	json_put_text(&io, o, "entry", r->entry);
 	json_put_text(&io, o, "armed_utc", r->armed_utc);
 	json_put_text(&io, o, "plan_sha256", r->plan_sha256);
+	if (r->bmc_s)
+		json_put_int(&io, o, "bmc_s", r->bmc_s);
 	return finish(&io, o, json);
 }
 
@@ -230,6 +232,7 @@ int attempt_decode(const char *json, size_t len, struct attempt_record *out)
 	json_get_text(&io, o, "entry", r.entry, sizeof(r.entry));
 	json_get_text(&io, o, "armed_utc", r.armed_utc, sizeof(r.armed_utc));
 	json_get_text(&io, o, "plan_sha256", r.plan_sha256, sizeof(r.plan_sha256));
+	r.bmc_s = json_get_int_or(&io, o, "bmc_s", 0, PLAN_BMC_S_MAX, 0);
 	if (io.err)
 		return io.err;
 	if (!attempt_is_words(&r))

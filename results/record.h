@@ -28,6 +28,7 @@ struct attempt_record { /* attempt-N.json: written before the reboot */
 	char entry[RECORD_NAME];
 	char armed_utc[32];
 	char plan_sha256[PLAN_SHA256];
+	unsigned bmc_s; /* the BMC's watchdog was to be armed for so long; 0: it was not */
 };
 
 struct reached_record { /* reached-N.json: the worker saw the right token */

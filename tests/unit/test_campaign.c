@@ -366,18 +366,19 @@ static void a_panicking_entry_keeps_its_place(void **state)
 
 static void an_attempt_that_is_nobodys_fault_costs_no_try(void **state)
 {
-	static const char *const reasons[] = {"held", "root-dirty", "hibernated"};
+	static const char *const reasons[] = {"held", "root-dirty", "hibernated",
+					      "bmc-not-stopped"};
 	struct campaign_counts n;
 
 	(void)state;
 	/* The canary too, and as often as it comes. */
-	for (unsigned attempt = 1; attempt <= 3; attempt++) {
+	for (unsigned attempt = 1; attempt <= ARRAY_SIZE(reasons); attempt++) {
 		next_is(0, attempt);
 		put_armed(0, attempt);
 		put_failed(0, attempt, reasons[attempt - 1]);
 	}
-	next_is(0, 4);
-	put_boot(0, 4, TRIAL_DISCARDED, TRIAL_DISCARDED);
+	next_is(0, 5);
+	put_boot(0, 5, TRIAL_DISCARDED, TRIAL_DISCARDED);
 	put_armed(1, 1);
 	put_failed(1, 1, "held");
 	put_armed(1, 2);
@@ -391,6 +392,36 @@ static void an_attempt_that_is_nobodys_fault_costs_no_try(void **state)
 	put_failed(1, 3, "panic");
 	next_is(2, 1);
 	assert_int_equal(campaign_cell_finished(c, 1, 1), 1);
+}
+
+/* The sample's boots 1 and 6 are of one entry. */
+static void watchdog_that_was_not_stopped_is_not_armed_again(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < plan->n_entries; i++)
+		if (strcmp(plan->entries[i].label, "7.3-rc2") != 0)
+			plan->entries[i].bmc_s = 1200;
+	put_canary();
+	put_armed(1, 1);
+	put_failed(1, 1, "not-reached");
+	load();
+	assert_string_equal(plan->boots[1].entry, plan->boots[6].entry);
+	assert_int_equal(campaign_bmc_s(c, 1), 1200);
+	assert_int_equal(campaign_bmc_s(c, 6), 1200);
+	for (i = 1; i < plan->n_boots; i++)
+		if (!strcmp(plan->boots[i].entry, "7.3-rc2"))
+			assert_int_equal(campaign_bmc_s(c, i), 0);
+	put_armed(1, 2);
+	put_failed(1, 2, "bmc-not-stopped");
+	load();
+	assert_int_equal(campaign_bmc_s(c, 1), 0);
+	assert_int_equal(campaign_bmc_s(c, 6), 0);
+	for (i = 2; i < 6; i++)
+		assert_int_equal(campaign_bmc_s(c, i),
+				 plan_find_entry(plan, plan->boots[i].entry)->bmc_s *
+					 (strcmp(plan->boots[i].entry, plan->boots[1].entry) != 0));
 }
 
 static void attempts_in_all_are_limited(void **state)
@@ -574,6 +605,7 @@ int main(void)
 		TEST(boots_of_a_hanging_entry_wait_for_later_rounds),
 		TEST(a_panicking_entry_keeps_its_place),
 		TEST(an_attempt_that_is_nobodys_fault_costs_no_try),
+		TEST(watchdog_that_was_not_stopped_is_not_armed_again),
 		TEST(attempts_in_all_are_limited),
 		TEST(damaged_files_are_skipped_and_named),
 		TEST(a_damaged_attempt_is_used_and_open),

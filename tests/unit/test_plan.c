@@ -164,6 +164,42 @@ static void absent_keys_have_their_meaning(void **state)
 	free(json);
 }
 
+static void seconds_of_the_bmcs_watchdog_are_an_entrys_own(void **state)
+{
+	static const char *const refused[] = {"6554", "-1", "1.5", "\"1200\""};
+	char *json = changed("\"twin_of\":", "\"bmc_s\": 1200, \"twin_of\":"), *again = NULL,
+	     text[64];
+	struct plan *p = sample_plan();
+	const char *why = "";
+	size_t len;
+
+	(void)state;
+	assert_int_equal(plan_bmc_s(p), 0);
+	plan_free(p);
+	assert_int_equal(plan_decode(json, strlen(json), &p, NULL), 0);
+	assert_int_equal(p->entries[0].bmc_s, 0);
+	assert_int_equal(p->entries[2].bmc_s, 1200);
+	assert_int_equal(plan_bmc_s(p), 1200);
+	p->entries[0].bmc_s = 6553;
+	assert_int_equal(plan_bmc_s(p), 6553);
+	free(json);
+	assert_int_equal(plan_encode(p, &again, &len), 0);
+	plan_free(p);
+	assert_int_equal(plan_decode(again, len, &p, NULL), 0);
+	assert_int_equal(p->entries[0].bmc_s, 6553);
+	assert_int_equal(p->entries[1].bmc_s, 0);
+	assert_int_equal(p->entries[2].bmc_s, 1200);
+	plan_free(p);
+	free(again);
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		snprintf(text, sizeof(text), "\"bmc_s\": %s, \"twin_of\":", refused[i]);
+		json = changed("\"twin_of\":", text);
+		assert_int_equal(plan_decode(json, strlen(json), &p, &why), -EBADMSG);
+		assert_string_equal(why, "bmc_s");
+		free(json);
+	}
+}
+
 static void decode_refuses_broken_rules(void **state)
 {
 	static const struct {
@@ -401,6 +437,7 @@ int main(void)
 		cmocka_unit_test(commands_have_a_limit),
 		cmocka_unit_test(encode_gives_the_same_text_again),
 		cmocka_unit_test(absent_keys_have_their_meaning),
+		cmocka_unit_test(seconds_of_the_bmcs_watchdog_are_an_entrys_own),
 		cmocka_unit_test(decode_refuses_broken_rules),
 		cmocka_unit_test(decode_refuses_what_is_not_strict_json),
 		cmocka_unit_test(decode_tells_a_newer_schema_and_size),

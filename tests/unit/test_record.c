@@ -256,9 +256,22 @@ static void attempt_goes_there_and_back(void **state)
 	r.sequence = 0;
 	assert_int_equal(attempt_encode(&r, &json), 0);
 	assert_null(strstr(json, "sequence"));
+	assert_null(strstr(json, "bmc_s"));
 	assert_int_equal(attempt_decode(json, strlen(json), &back), 0);
 	assert_memory_equal(&r, &back, sizeof(r));
 	free(json);
+	/* one that was armed together with the BMC's watchdog, and one that cannot have been */
+	r.bmc_s = 1200;
+	assert_int_equal(attempt_encode(&r, &json), 0);
+	assert_non_null(strstr(json, "\"bmc_s\":\t1200"));
+	assert_int_equal(attempt_decode(json, strlen(json), &back), 0);
+	assert_memory_equal(&r, &back, sizeof(r));
+	free(json);
+	r.bmc_s = PLAN_BMC_S_MAX + 1;
+	assert_int_equal(attempt_encode(&r, &json), 0);
+	assert_int_equal(attempt_decode(json, strlen(json), &back), -EBADMSG);
+	free(json);
+	r.bmc_s = 1200;
 	assert_int_equal(attempt_decode("{}", 2, &back), -EBADMSG);
 	assert_int_equal(attempt_decode("[]", 2, &back), -EBADMSG);
 	assert_int_equal(attempt_decode("", 0, &back), -EBADMSG);
