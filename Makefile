@@ -117,6 +117,8 @@ $(B)/tests/test_store $(B)/tests/test_cycle: LDFLAGS += -Wl,--wrap=write,--wrap=
 $(B)/tests/test_cycle: LDFLAGS += -Wl,--wrap=pwrite64
 # A disk that does not answer, and the end of the wait for it.
 $(B)/tests/test_devices: LDFLAGS += -Wl,--wrap=blkid_do_safeprobe,--wrap=poll
+# A BMC that is made up, and no wait for it.
+$(B)/tests/test_bmc: LDFLAGS += -Wl,--wrap=ioctl,--wrap=poll,--wrap=nanosleep,--wrap=spawn_now_ns
 # test_checkpoint freezes no real file system.
 $(B)/tests/test_checkpoint: LDFLAGS += -Wl,--wrap=ioctl
 $(B)/tests/%: tests/unit/%.c $(B)/librecount.a
