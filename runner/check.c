@@ -209,32 +209,9 @@ static void check_prepared(struct check *c)
 		    duration, c->prepared->jobs);
 }
 
-/*
- * What can be done about a kernel that hangs. Before recount-init runs, nobody opens a watchdog; a
- * management controller's own could be armed before the reboot, but whatever kernel then cannot
- * stop it would be reset in the middle of its trials.
- */
-static void check_watchdog(struct check *c)
-{
-	const char *early =
-		c->m->bmc
-			? "a kernel that hangs before recount starts needs a power cycle, which is "
-			  "safe at any time: ipmitool -I lanplus -H BMC chassis power cycle, from "
-			  "another machine"
-			: "a kernel that hangs before recount starts needs the power button (safe "
-			  "at any time)";
-
-	if (c->m->watchdog)
-		findings_ok(c->f, "watchdog", "found, for hangs in trials; %s", early);
-	else
-		findings_warn(c->f, "watchdog", "none found: %s%s", early,
-			      c->m->bmc ? "; one that hangs in a trial does, too"
-					: ", and so does one that hangs in a trial");
-}
-
 static void check_comfort(struct check *c)
 {
-	check_watchdog(c);
+	check_watchdog(c->f, c->o, c->m);
 	if (c->m->turbo == 1)
 		findings_warn(
 			c->f, "turbo",

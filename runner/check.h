@@ -25,6 +25,9 @@ void check_active(struct findings *f, struct store *store);
 /* The part of check_machine() that looks at GRUB's menu alone. */
 void check_grub(struct findings *f, const struct machine *m);
 
+/* The part of check_machine() that tells what can be done about a kernel that hangs. */
+void check_watchdog(struct findings *f, const struct options *o, const struct machine *m);
+
 /* The parts of check_machine() that look at the partitions alone: store, arena, swap; and whether
  * the store has @store_need_bytes and the arena @arena_need_bytes free. */
 void check_partitions(struct findings *f, const struct options *o, const struct machine *m,

@@ -4,6 +4,7 @@
 
 #include "results/log.h"
 #include "runner/amount.h"
+#include "runner/bmc_kernel.h"
 #include "runner/machine.h"
 #include "runner/planner.h"
 
@@ -51,6 +52,31 @@ static unsigned print_skipped(const struct options *o, const struct kernel_list 
 	return n;
 }
 
+/* Where there is a BMC, its watchdog is what ends an early hang; not everywhere. */
+static void print_not_guarded(const struct options *o, const struct machine *m)
+{
+	unsigned n = 0;
+
+	if (!m->bmc)
+		return;
+	if (m->bmc_unfit) {
+		printf("when one hangs early, the BMC's watchdog does not reset it: %s\n",
+		       m->bmc_unfit);
+		return;
+	}
+	for (size_t i = 0; i < m->kernels.n; i++) {
+		const struct kernel *k = &m->kernels.kernels[i];
+		const char *lacks =
+			is_shown(o, k, 0) ? bmc_kernel_lacks(m->root, k->version) : NULL;
+
+		if (!lacks)
+			continue;
+		if (!n++)
+			printf("not reset by the BMC's watchdog when it hangs early:\n");
+		printf("  %s  it has no %s to stop it later\n", k->label, lacks);
+	}
+}
+
 int verb_kernels(const struct options *o)
 {
 	_cleanup_(cleanup_machine) struct machine *m = NULL;
@@ -84,6 +110,7 @@ int verb_kernels(const struct options *o)
 		print_kernel(&m->kernels.kernels[i], &w);
 	}
 	n += print_skipped(o, &m->kernels, &w);
+	print_not_guarded(o, m);
 	if (n)
 		return EXIT_DONE;
 	log_info("--kernels %s: there is no such kernel", o->kernels ? o->kernels : "");

@@ -12,6 +12,7 @@
 
 #include "grub/rootfile.h"
 #include "results/log.h"
+#include "runner/bmc_kernel.h"
 
 #define FACT_MAX (1u << 20)
 #define EFI_VARS "/sys/firmware/efi/efivars/"
@@ -246,6 +247,9 @@ static int read_basis(const struct options *o, struct machine **out)
 	read_uname(m);
 	m->efi = exists(fact_root(m), "/sys/firmware/efi");
 	m->secure_boot = efi_flag(m, "SecureBoot") && !efi_flag(m, "SetupMode");
+	m->bmc = exists(m->root, "/dev/ipmi0") || exists(m->root, "/dev/ipmi/0") ||
+		 exists(m->root, "/dev/ipmidev/0");
+	m->bmc_unfit = m->bmc ? bmc_kernel_unfit(fact_root(m)) : NULL;
 	*out = TAKE_PTR(m);
 	return 0;
 }
@@ -299,8 +303,6 @@ int machine_read(const struct options *o, struct machine **out)
 	m->rtc_offset_s = read_rtc_offset(m);
 	m->turbo = read_turbo(m);
 	m->watchdog = exists(fact_root(m), "/sys/class/watchdog/watchdog0");
-	m->bmc = exists(m->root, "/dev/ipmi0") || exists(m->root, "/dev/ipmi/0") ||
-		 exists(m->root, "/dev/ipmidev/0");
 	m->systemd = has_systemd(m->root);
 	m->menu_err = menu_read(m->root, &m->menu);
 	*out = TAKE_PTR(m);

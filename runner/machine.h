@@ -45,17 +45,18 @@ struct machine {
 	int turbo;    /* 1 on, 0 off, -1 unknown */
 	int watchdog; /* 1: there is a watchdog device */
 	int bmc;      /* 1: there is a management controller (IPMI), with a driver for it */
-	int systemd;  /* 1: the machine's normal boot is systemd's, which starts the referee */
+	const char *bmc_unfit; /* static: why its watchdog cannot be used; NULL: it can */
+	int systemd; /* 1: the machine's normal boot is systemd's, which starts the referee */
 };
 
 /* -ENOTDIR when options.root is no folder; failures are logged. Owned by caller, machine_free(). */
 int machine_read(const struct options *o, struct machine **out) _must_check_;
 
-/* Only root, uname, efi, secure_boot and kernels: needs no device, and so no privilege. */
+/* Only root, uname, efi, secure_boot, bmc and kernels: needs no device, and so no privilege. */
 int machine_read_kernels(const struct options *o, struct machine **out) _must_check_;
 
-/* Only root, uname, cmdline, efi, secure_boot, mounts and devices: what is quick, for those that
- * need no kernel and no menu (every initrd of the list is decompressed to its end). */
+/* Only root, uname, cmdline, efi, secure_boot, bmc, mounts and devices: what is quick, for those
+ * that need no kernel and no menu (every initrd of the list is decompressed to its end). */
 int machine_read_devices(const struct options *o, struct machine **out) _must_check_;
 
 void machine_free(struct machine *m);

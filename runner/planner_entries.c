@@ -9,6 +9,8 @@
 
 #include "results/digest.h"
 #include "results/log.h"
+#include "runner/bmc.h"
+#include "runner/bmc_kernel.h"
 #include "runner/planner.h"
 
 #define LABEL_BYTES 31 /* of an entry with words of its own: what a table's column can bear */
@@ -114,6 +116,8 @@ static int add_entry(struct entries *d, const struct kernel *k, const char *labe
 	if (!e->label || !e->version || !e->kernel || !e->initrd != !k->initrd ||
 	    asprintf(&e->id, "recount-e%02zu", d->plan->n_entries) < 0)
 		return -ENOMEM;
+	if (d->m->bmc && !d->m->bmc_unfit && !bmc_kernel_lacks(d->m->root, k->version))
+		e->bmc_s = BMC_ARM_S;
 	r = entry_cmdline(d, k, append, &e->cmdline);
 	if (r < 0)
 		return r;

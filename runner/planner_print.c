@@ -142,6 +142,8 @@ void planner_print(FILE *out, const struct plan *plan)
 		fprintf(out, "  %s%s\n    %s\n    initrd %s\n    %s\n", e->label,
 			plan_is_compared(plan, e->label) ? "" : "   (for the trial boot only)",
 			e->kernel, e->initrd ? e->initrd : "none", e->cmdline);
+		if (e->bmc_s)
+			fprintf(out, "    BMC's watchdog armed before each boot, %u s\n", e->bmc_s);
 	}
 	print_boots(out, plan);
 }

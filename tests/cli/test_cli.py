@@ -645,10 +645,84 @@ def test_check_says_what_cures_an_early_hang(machine, watchdog, node, cure):
     if node:
         machine.write(node, "")
     result = machine.recount("check")
-    [line] = [line for line in result.stdout.splitlines() if " watchdog " in line]
+    line = watchdog_line(result)
     assert line.startswith("ok" if watchdog else "warn")
     assert "hangs before recount starts needs" in line and cure in line
     assert ("found, for hangs in trials" in line) == watchdog
+    # Neither kernel could stop the BMC's watchdog.
+    assert len([line for line in lines(result, "warn") if line.startswith("bmc")]) == (2 if node else 0)
+
+
+def watchdog_line(result):
+    [line] = re.findall(r"^\w+ +watchdog .*$", result.stdout, re.M)
+    return line
+
+
+def with_ipmi(machine, *versions):
+    for version in versions:
+        machine.write(f"usr/lib/modules/{version}/modules.dep",
+                      "kernel/drivers/char/ipmi/ipmi_devintf.ko.xz: kernel/drivers/char/ipmi/ipmi_msghandler.ko.xz\n"
+                      "kernel/drivers/char/ipmi/ipmi_si.ko.xz:\n"
+                      "kernel/drivers/char/ipmi/ipmi_msghandler.ko.xz:\n")
+
+
+@pytest.mark.parametrize("watchdog", [True, False], ids=["watchdog", "no-watchdog"])
+def test_check_says_which_early_hangs_the_bmc_cures(machine, watchdog):
+    if not watchdog:
+        (machine.root / "sys/class/watchdog/watchdog0").rmdir()
+    machine.write("dev/ipmi0", "")
+    with_ipmi(machine, RUNNING)
+    result = machine.recount("check")
+    assert result.returncode == DONE
+    line = watchdog_line(result)
+    assert line.startswith("ok" if watchdog else "warn")
+    assert "of the other kernels one that hangs before recount starts is reset by the BMC's, 20 min after" in line
+    assert watchdog or "a kernel that hangs in a trial needs a power cycle" in line
+    [other] = [line for line in lines(result, "warn") if line.startswith("bmc")]
+    assert "6.12.9 could not stop the BMC's watchdog (it has no ipmi_si)" in other
+    assert "ipmitool -I lanplus -H BMC chassis power cycle" in other
+    # Of kernels that are not asked for nothing is said.
+    result = machine.recount("check", "--kernels", RUNNING)
+    assert not [line for line in lines(result, "warn") if line.startswith("bmc")]
+    assert "recount starts is reset by the BMC's, 20 min after the reboot" in watchdog_line(result)
+    with_ipmi(machine, OTHER)
+    result = machine.recount("check")
+    assert not [line for line in lines(result, "warn") if line.startswith("bmc")]
+    assert "; a kernel that hangs before recount starts is reset by the BMC's, 20 min" in watchdog_line(result)
+
+
+def test_bmcs_watchdog_that_somebody_else_has_is_not_used(machine):
+    machine.write("dev/ipmi0", "")
+    with_ipmi(machine, RUNNING, OTHER)
+    (machine.root / "sys/module/ipmi_watchdog").mkdir(parents=True)
+    result = machine.recount("check")
+    assert result.returncode == DONE
+    [line] = [line for line in lines(result, "warn") if line.startswith("bmc")]
+    assert "its watchdog is not used: the module ipmi_watchdog has it (rmmod ipmi_watchdog" in line
+    assert "needs a power cycle" in watchdog_line(result)
+    assert "the BMC's watchdog does not reset it: the module ipmi_watchdog" in machine.recount("kernels").stdout
+
+
+def test_kernels_tells_which_the_bmcs_watchdog_does_not_guard(machine):
+    assert "watchdog" not in machine.recount("kernels").stdout
+    machine.write("dev/ipmi0", "")
+    with_ipmi(machine, RUNNING)
+    out = machine.recount("kernels").stdout
+    assert out.endswith("not reset by the BMC's watchdog when it hangs early:\n"
+                        "  6.12.9  it has no ipmi_si to stop it later\n")
+    with_ipmi(machine, OTHER)
+    assert "watchdog" not in machine.recount("kernels").stdout
+
+
+def test_plan_arms_the_bmcs_watchdog_for_kernels_that_can_stop_it(mounted):
+    mounted.write("dev/ipmi0", "")
+    with_ipmi(mounted, OTHER)
+    mounted.prepared()
+    mounted.attach()
+    out = mounted.recount("plan").stdout
+    entries = out[out.index("\nentries\n"):out.index("\nboots, in order\n")]
+    assert entries.count("BMC's watchdog armed before each boot, 1200 s") == 1
+    assert entries.rindex("BMC's watchdog armed") > entries.index(f"/boot/vmlinuz-{OTHER}")
 
 
 # --- check: what the store holds ---------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 
 #include "results/digest.h"
+#include "runner/bmc.h"
 #include "runner/planner.h"
 #include "runner/shuffle.h"
 #include "tests/unit/fakeroot.h"
@@ -434,6 +435,29 @@ static void mem_needs_enough_swap(void **state)
 	assert_int_equal(planner_draw(&f->o, &f->m, &f->prepared, "2026-11-30-a", &plan), -EINVAL);
 }
 
+static void kernels_that_can_stop_the_bmcs_watchdog_have_it_armed(void **state)
+{
+	struct fixture *f = *state;
+	struct plan *plan;
+
+	fakeroot_write(f->root, "lib/modules/6.12.9/modules.dep",
+		       "x/ipmi_si.ko:\nx/ipmi_devintf.ko:\n");
+	fakeroot_write(f->root, "lib/modules/6.1.0/modules.dep", "x/ipmi_si.ko:\n");
+	plan = draw(f);
+	assert_int_equal(plan_bmc_s(plan), 0);
+	plan_free(plan);
+	f->m.bmc = 1;
+	plan = draw(f);
+	assert_int_equal(plan_find_entry(plan, "6.12")->bmc_s, BMC_ARM_S);
+	assert_int_equal(plan_find_entry(plan, "6.1")->bmc_s, 0);
+	assert_int_equal(plan_find_entry(plan, "7.3")->bmc_s, 0);
+	plan_free(plan);
+	f->m.bmc_unfit = "somebody else has it";
+	plan = draw(f);
+	assert_int_equal(plan_bmc_s(plan), 0);
+	plan_free(plan);
+}
+
 static void refuses_what_is_not_there(void **state)
 {
 	struct fixture *f = *state;
@@ -523,6 +547,7 @@ int main(void)
 		TEST(home_every_is_in_the_plan_and_said),
 		TEST(limits_follow_from_the_build),
 		TEST(loads_are_sized_for_the_machine),
+		TEST(kernels_that_can_stop_the_bmcs_watchdog_have_it_armed),
 		TEST(mem_needs_enough_swap),
 		TEST(refuses_what_is_not_there),
 		TEST(plan_survives_its_format),
