@@ -52,6 +52,23 @@ int arm_sequence(struct store *s, const struct plan *plan, unsigned *out)
 	return 0;
 }
 
+/* Only a plan that has to do with a BMC costs a look at the whole campaign. */
+static int find_bmc_s(struct store *s, const struct plan *plan, unsigned boot, unsigned *out)
+{
+	_cleanup_(cleanup_campaign) struct campaign *c = NULL;
+	int r;
+
+	*out = 0;
+	if (!plan_bmc_s(plan))
+		return 0;
+	r = campaign_load(s, plan, NULL, &c);
+	if (r < 0)
+		return log_errno(r, "read campaign %s", plan->id);
+	*out = campaign_bmc_s(c, boot);
+	return 0;
+}
+
+/* @record has bmc_s already. */
 static int new_attempt(struct store *s, const char *path, const struct plan *plan,
 		       const char *plan_sha256, unsigned boot, unsigned attempt,
 		       struct attempt_record *record)
@@ -63,7 +80,7 @@ static int new_attempt(struct store *s, const char *path, const struct plan *pla
 	/* Early in a boot the pool may not be ready; the clock then tells attempts apart. */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = (uint32_t)time(NULL) ^ (uint32_t)clock();
-	*record = (struct attempt_record){.boot = boot, .attempt = attempt};
+	*record = (struct attempt_record){.boot = boot, .attempt = attempt, .bmc_s = record->bmc_s};
 	snprintf(record->token, sizeof(record->token), "%s-%04u-%u-%08x", plan->id, boot, attempt,
 		 random);
 	snprintf(record->entry, sizeof(record->entry), "%s", plan->boots[boot].entry);
@@ -90,9 +107,10 @@ static int old_attempt(struct store *s, const char *path, struct attempt_record 
 }
 
 int arm_boot(struct store *s, const char *store_dir, const struct plan *plan,
-	     const char *plan_sha256, unsigned boot, unsigned attempt, char token[RECORD_TOKEN])
+	     const char *plan_sha256, unsigned boot, unsigned attempt, char token[RECORD_TOKEN],
+	     unsigned *bmc_s)
 {
-	struct attempt_record record;
+	struct attempt_record record = {0};
 	const struct plan_entry *entry = plan_find_entry(plan, plan->boots[boot].entry);
 	char path[256], grubenv[4096];
 	int r;
@@ -102,8 +120,12 @@ int arm_boot(struct store *s, const char *store_dir, const struct plan *plan,
 				 plan->boots[boot].entry);
 	store_boot_path(path, plan->id, boot, "attempt", attempt, "json");
 	r = old_attempt(s, path, &record);
-	if (r == -ENOENT)
+	if (r == -ENOENT) {
+		r = bmc_s ? find_bmc_s(s, plan, boot, &record.bmc_s) : 0;
+		if (r < 0)
+			return r;
 		r = new_attempt(s, path, plan, plan_sha256, boot, attempt, &record);
+	}
 	if (r < 0)
 		return r;
 	snprintf(grubenv, sizeof(grubenv), "%s/grub/grubenv", store_dir);
@@ -111,6 +133,8 @@ int arm_boot(struct store *s, const char *store_dir, const struct plan *plan,
 	if (r < 0)
 		return log_errno(r, "set the one-shot key in %s", grubenv);
 	memcpy(token, record.token, RECORD_TOKEN);
+	if (bmc_s)
+		*bmc_s = record.bmc_s;
 	return 0;
 }
 

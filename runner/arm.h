@@ -11,12 +11,14 @@
 
 /*
  * Arms @boot, @attempt of @plan in the store @s opened at the folder @store_dir. An attempt that
- * is written down already is armed again with its own token. The token into @token. *Durable.*
- * Logs failures.
+ * is written down already is armed again with its own token. The token into @token. For how many
+ * seconds the BMC's watchdog is to be armed as well (bmc.h), which is left to the caller because
+ * nothing may come between that and the reboot, into *@bmc_s: 0, not at all. NULL: it is left to a
+ * person to reboot, some day, so it cannot be armed. *Durable.* Logs failures.
  */
 int arm_boot(struct store *s, const char *store_dir, const struct plan *plan,
-	     const char *plan_sha256, unsigned boot, unsigned attempt,
-	     char token[RECORD_TOKEN]) _must_check_;
+	     const char *plan_sha256, unsigned boot, unsigned attempt, char token[RECORD_TOKEN],
+	     unsigned *bmc_s) _must_check_;
 
 /* Writes @text as the new file @path on the store. -EEXIST, which is not logged. *Durable.* */
 int arm_put_text(struct store *s, const char *path, const char *text) _must_check_;

@@ -9,6 +9,8 @@
 #include "initramfs/cmdline.h"
 #include "results/log.h"
 #include "runner/arm.h"
+#include "runner/bmc.h"
+#include "runner/bmc_home.h"
 #include "runner/disarm.h"
 #include "runner/install.h"
 #include "runner/machine.h"
@@ -19,6 +21,7 @@
 
 #define STORE_WAIT_S   60 /* for a disk that appears late */
 #define STORE_POLL_S   2
+#define BMC_SPARE_S    30 /* a clock is not another */
 #define REBOOT_TRIES   3
 #define REBOOT_AGAIN_S 60
 
@@ -38,6 +41,8 @@ struct referee {
 	char plan_sha256[PLAN_SHA256];
 	unsigned boot, attempt; /* to be armed */
 	int again;		/* it was armed before and GRUB did not take it */
+	unsigned bmc_s;		/* for how long the BMC's watchdog is to be armed with it */
+	unsigned bmc_left_s;	/* it may be counting, and this boot must outlast it; 0: not so */
 };
 
 static void wait_s(unsigned seconds)
@@ -156,7 +161,11 @@ static enum course decide(struct referee *f, struct settle *s, const char *token
 	enum referee_step step;
 	enum course course;
 
-	if (settle_load(s) < 0 || settle_open(s, token, &finding) < 0)
+	if (settle_load(s) < 0)
+		return COURSE_FAILED;
+	if (!*f->machine->root)
+		f->bmc_left_s = bmc_home(s->campaign);
+	if (settle_open(s, token, &finding) < 0)
 		return COURSE_FAILED;
 	if (finding.verdict == REFEREE_GO_HOME)
 		return COURSE_HOME;
@@ -220,6 +229,12 @@ static enum course judge(struct referee *f, struct store *store)
 	return course;
 }
 
+/* To a person. */
+static int leaves_reboot(const struct referee *f)
+{
+	return *f->machine->root || f->options->no_reboot;
+}
+
 /* With the store open again: it may not be the same campaign any more. */
 static enum course arm(struct referee *f, struct store *store)
 {
@@ -246,7 +261,8 @@ static enum course arm(struct referee *f, struct store *store)
 	if (r == -ETIME)
 		return ask_person(f, "GRUB did not take its one-shot again and again");
 	if (r == 0)
-		r = arm_boot(store, STORE_DIR, f->plan, f->plan_sha256, f->boot, f->attempt, token);
+		r = arm_boot(store, STORE_DIR, f->plan, f->plan_sha256, f->boot, f->attempt, token,
+			     leaves_reboot(f) ? NULL : &f->bmc_s);
 	if (r == 0)
 		return COURSE_BOOT;
 	if (disarm(f->machine->root, STORE_DIR) < 0)
@@ -339,6 +355,8 @@ static int go(struct referee *f, enum course wanted)
 
 	if (live)
 		service_stop_timers();
+	if (wanted == COURSE_BOOT && f->bmc_left_s)
+		wait_s(f->bmc_left_s + BMC_SPARE_S);
 	for (try = 1;; try++) {
 		enum course course = prepare_reboot(f, wanted);
 
@@ -347,11 +365,11 @@ static int go(struct referee *f, enum course wanted)
 				service_untell();
 			return exit_code(course);
 		}
-		if (!live || f->options->no_reboot) {
+		if (leaves_reboot(f)) {
 			log_info("the reboot is left to you");
 			return EXIT_DONE;
 		}
-		if (service_reboot() == 0)
+		if (service_reboot(wanted == COURSE_BOOT ? f->bmc_s : 0) == 0)
 			return EXIT_DONE;
 		/* Armed and not rebooted, the next reboot of anyone would be a surprise. */
 		if (wanted == COURSE_BOOT && with_store(f, take_back) != COURSE_ENDED)
@@ -381,6 +399,8 @@ int verb_referee(const struct options *o)
 
 	if (!*o->root)
 		signal(SIGTERM, on_term);
+	/* A timer of ours may be counting, whatever the rest is like. */
+	(void)!bmc_stop(o->root);
 	await_store(o->root);
 	if (machine_read_devices(o, &m) < 0)
 		return EXIT_FAILED;

@@ -224,7 +224,7 @@ static int go_on(const struct options *o, const struct machine *m, struct launch
 
 /* Exit code, or -1: the person said no. */
 static int resume(const struct options *o, const struct machine *m, struct store *s,
-		  char id[STORE_ID])
+		  char id[STORE_ID], unsigned *bmc_s)
 {
 	_cleanup_(cleanup_plan) struct plan *plan = NULL;
 	char sha256[PLAN_SHA256];
@@ -242,6 +242,7 @@ static int resume(const struct options *o, const struct machine *m, struct store
 	if (r != EXIT_DONE)
 		return r;
 	l.plan = plan;
+	l.bmc_s = launch_reboots(o) ? bmc_s : NULL;
 	printf("campaign %s goes on\n", id);
 	return go_on(o, m, &l);
 }
@@ -253,6 +254,7 @@ int verb_resume(const struct options *o)
 	struct store *s = NULL;
 	struct findings f = {NULL, 0, 0};
 	char id[STORE_ID];
+	unsigned bmc_s = 0;
 	int r, code;
 
 	if (machine_read(o, &m) < 0)
@@ -267,12 +269,12 @@ int verb_resume(const struct options *o)
 		return r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
 	if (machine_open_store(m, &s) < 0)
 		return EXIT_FAILED;
-	code = resume(o, m, s, id);
+	code = resume(o, m, s, id, &bmc_s);
 	if (machine_close_store(s) < 0)
 		return EXIT_FAILED;
 	if (code < 0) {
 		printf("nothing was changed\n");
 		return EXIT_DONE;
 	}
-	return code == EXIT_DONE ? launch_reboot(o, id) : code;
+	return code == EXIT_DONE ? launch_reboot(o, id, bmc_s) : code;
 }

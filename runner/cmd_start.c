@@ -177,7 +177,8 @@ static int launch(struct launch *l, const char *json, size_t json_len)
 }
 
 /* Exit code. */
-static int set_off(const struct options *o, const struct machine *m, const struct plan *plan)
+static int set_off(const struct options *o, const struct machine *m, const struct plan *plan,
+		   unsigned *bmc_s)
 {
 	_cleanup_free_ void *archive = NULL;
 	_cleanup_free_ char *json = NULL;
@@ -196,6 +197,7 @@ static int set_off(const struct options *o, const struct machine *m, const struc
 	digest_bytes(json, json_len, sha256);
 	l.plan_sha256 = sha256;
 	l.archive = archive;
+	l.bmc_s = launch_reboots(o) ? bmc_s : NULL;
 	if (machine_open_store(m, &l.store) < 0)
 		return EXIT_FAILED;
 	r = has_space(plan, l.archive_len);
@@ -216,6 +218,7 @@ int verb_start(const struct options *o)
 	_cleanup_(cleanup_machine) struct machine *m = NULL;
 	_cleanup_(cleanup_plan) struct plan *plan = NULL;
 	_cleanup_close_ int lock = -1;
+	unsigned bmc_s = 0;
 	int r, code;
 
 	if (machine_read(o, &m) < 0)
@@ -234,6 +237,6 @@ int verb_start(const struct options *o)
 		printf("nothing was changed\n");
 		return EXIT_DONE;
 	}
-	code = set_off(o, m, plan);
-	return code == EXIT_DONE ? launch_reboot(o, plan->id) : code;
+	code = set_off(o, m, plan, &bmc_s);
+	return code == EXIT_DONE ? launch_reboot(o, plan->id, bmc_s) : code;
 }

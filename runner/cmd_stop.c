@@ -6,6 +6,7 @@
 
 #include "grub/oneshot.h"
 #include "results/log.h"
+#include "runner/bmc.h"
 #include "runner/install.h"
 #include "runner/machine.h"
 #include "runner/service.h"
@@ -90,6 +91,8 @@ static int undo(const struct options *o, int uninstall, struct undone *u)
 	r = machine_lock(m, uninstall ? "uninstall" : "stop", LOCK_EX | LOCK_NB, &lock);
 	if (r < 0)
 		return r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
+	/* Another boot may have left it counting; what it does not do is said. */
+	(void)!bmc_stop(m->root);
 	r = open_store(m, &s);
 	/* Which of two is the campaign's, a person has to say first. */
 	if (r == -ENOTUNIQ)

@@ -70,6 +70,21 @@ void drivers_evidence(const char *prefix, const char *cmdline)
 		load_evidence(dir, "ramoops");
 }
 
+void drivers_bmc(struct watch *w, const char *prefix)
+{
+	static const char *const names[] = {"ipmi_si", "ipmi_devintf"};
+	char dir[FOLDER_BYTES];
+
+	modules_folder(prefix, dir);
+	/* A BMC that is slow to answer keeps its driver waiting. */
+	watch_busy(w, WATCH_WRITEBACK_MS);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		/* Whether it is built in, the device tells. */
+		if (modules_load_name(dir, names[i]) < 0)
+			continue;
+	watch_answer(w);
+}
+
 void drivers_watchdog(const char *prefix)
 {
 	char dir[FOLDER_BYTES];

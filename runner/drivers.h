@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which modules recount-init loads when: for the machine's disks, for its file systems, for its
- * frequency, heat and watchdog. Called by the worker; logs failures. */
+ * frequency, heat, BMC and watchdog. Called by the worker; logs failures. */
 #ifndef RECOUNT_RUNNER_DRIVERS_H
 #define RECOUNT_RUNNER_DRIVERS_H
 
@@ -18,6 +18,10 @@ void drivers_filesystem(const char *name);
 /* What keeps the last words of a dying kernel, from @prefix: efi_pstore on an EFI machine, ramoops
  * where @cmdline gives it a place. Firmware's own (ERST) is always built in. */
 void drivers_evidence(const char *prefix, const char *cmdline);
+
+/* What reaches the BMC, from @prefix: ipmi_si, where no alias has asked for it, and ipmi_devintf,
+ * which makes /dev/ipmi0. */
+void drivers_bmc(struct watch *w, const char *prefix);
 
 /* Where no driver has made /dev/watchdog, loads softdog from @prefix: it cannot cure a dead kernel,
  * but it does a PID 1 that no longer runs. */

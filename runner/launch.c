@@ -175,7 +175,8 @@ static int install(const struct launch *l, int *arming)
 		return log_errno(r, "make %s the active campaign", l->plan->id);
 	if (arming)
 		*arming = 1;
-	return arm_boot(l->store, STORE_DIR, l->plan, l->plan_sha256, l->boot, l->attempt, token);
+	return arm_boot(l->store, STORE_DIR, l->plan, l->plan_sha256, l->boot, l->attempt, token,
+			l->bmc_s);
 }
 
 int launch_install(const struct launch *l, int *arming)
@@ -214,9 +215,14 @@ int launch_confirm(const struct options *o, const char *question)
 	return line[0] == 'y' || line[0] == 'Y';
 }
 
-int launch_reboot(const struct options *o, const char *id)
+int launch_reboots(const struct options *o)
 {
-	if (o->no_reboot || *o->root) {
+	return !o->no_reboot && !*o->root;
+}
+
+int launch_reboot(const struct options *o, const char *id, unsigned bmc_s)
+{
+	if (!launch_reboots(o)) {
 		printf("%s is armed: reboot the machine to begin, or take it back with "
 		       "`recount stop`\n",
 		       id);
@@ -225,7 +231,7 @@ int launch_reboot(const struct options *o, const char *id)
 	printf("rebooting\n");
 	fflush(stdout);
 	sync();
-	if (service_reboot() == 0)
+	if (service_reboot(bmc_s) == 0)
 		return EXIT_DONE;
 	log_info("%s is armed: reboot the machine yourself, or take it back with `recount stop`",
 		 id);

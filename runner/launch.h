@@ -18,6 +18,7 @@ struct launch { /* all borrowed */
 	const struct plan *plan;
 	const char *plan_sha256;
 	unsigned boot, attempt; /* to be armed */
+	unsigned *bmc_s;	/* as of arm_boot(): for launch_reboot(), or NULL */
 	const void *archive;	/* recount.cpio, of install_archive_build() */
 	size_t archive_len;
 };
@@ -41,7 +42,11 @@ uint64_t launch_store_bytes(const struct plan *plan, size_t archive_len);
  * nobody can, which is -ENOTTY. */
 int launch_confirm(const struct options *o, const char *question) _must_check_;
 
-/* Reboots the machine, or says that it is to be rebooted. Exit code. The store must be closed. */
-int launch_reboot(const struct options *o, const char *id);
+/* 1: the reboot follows at once; 0: it is left to a person. Pure. */
+int launch_reboots(const struct options *o);
+
+/* Reboots the machine, with the BMC's watchdog armed for @bmc_s (0: not), or says that it is to be
+ * rebooted. Exit code. The store must be closed. */
+int launch_reboot(const struct options *o, const char *id, unsigned bmc_s);
 
 #endif

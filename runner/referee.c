@@ -175,7 +175,8 @@ static int person_came(const struct campaign *c, const struct referee_now *now)
 	if (referee_utc(p->created_utc, &made_s) < 0 || armed_s < made_s)
 		return 0;
 	limit_ms = p->boot_timeout_ms + (int64_t)p->boots[boot].n_trials * p->trial_timeout_ms;
-	return now->now_s - armed_s > limit_ms / 1000 + REFEREE_LATE_S;
+	/* The BMC has come before any person. */
+	return now->now_s - armed_s > limit_ms / 1000 + s->armed.bmc_s + REFEREE_LATE_S;
 }
 
 /* The canary has to bring the machine home to the kernel it was started from; once another boot was

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "results/log.h"
+#include "runner/bmc.h"
 
 extern char **environ;
 
@@ -38,16 +39,40 @@ static int run(const char *const argv[], int quiet)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
 }
 
-int service_reboot(void)
+static void set_bmc(unsigned seconds)
+{
+	int r = seconds ? bmc_arm("", seconds) : bmc_stop("");
+
+	if (r < 0 && seconds)
+		log_warn("the BMC's watchdog is not armed: a kernel that hangs early would need a "
+			 "power cycle");
+}
+
+int service_reboot(unsigned bmc_s)
 {
 	static const char *const argv[] = {"systemctl", "reboot", NULL};
-	int r = run(argv, 0);
+	int r;
 
+	set_bmc(bmc_s);
+	r = run(argv, 0);
+	if (r == 0)
+		return 0;
+	set_bmc(0);
 	if (r > 0) {
 		log_warn("systemctl reboot was refused (exit status %d)", r);
 		return -ECHILD;
 	}
-	return r < 0 ? log_errno(r, "run systemctl reboot") : 0;
+	return log_errno(r, "run systemctl reboot");
+}
+
+int service_load_bmc(void)
+{
+	static const char *const argv[] = {"modprobe", "-a", "ipmi_si", "ipmi_devintf", NULL};
+
+	if (bmc_wait("", 0))
+		return 1;
+	(void)run(argv, 1);
+	return bmc_wait("", BMC_DEVICE_MS);
 }
 
 void service_stop_timers(void)

@@ -8,8 +8,15 @@
 
 #include "results/macro.h"
 
-/* An ordinary `systemctl reboot`, never forced. Returns when it was accepted. Logs failures. */
-int service_reboot(void) _must_check_;
+/* An ordinary `systemctl reboot`, never forced, with the BMC's watchdog armed for @bmc_s just
+ * before (0: stopped, if it runs for us); it is stopped again where the reboot is refused. What the
+ * BMC does not do is logged and keeps nobody from rebooting. Returns when it was accepted. Logs
+ * failures. */
+int service_reboot(unsigned bmc_s) _must_check_;
+
+/* The drivers of /dev/ipmi0, which few systems load by themselves; waits a few seconds for the
+ * device. 1: it is there. */
+int service_load_bmc(void);
 
 /* Stops the timers that would start package and trim jobs in this boot; they are back after the
  * next. Those that do not exist are passed over. */

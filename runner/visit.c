@@ -15,6 +15,7 @@
 #include "initramfs/mounts.h"
 #include "results/log.h"
 #include "runner/arm.h"
+#include "runner/bmc.h"
 #include "runner/snapshot.h"
 
 #define STORE_MOUNT "/run/recount/store"
@@ -162,6 +163,7 @@ static int find_attempt(struct visit *v, const struct campaign *c)
 	}
 	v->boot = &v->plan->boots[boot];
 	v->attempt = attempt;
+	v->bmc_s = state->armed.bmc_s;
 	v->entry = plan_find_entry(v->plan, v->boot->entry);
 	v->todo = calloc(v->boot->n_trials + 1, 1);
 	if (!v->todo || !v->entry)
@@ -309,7 +311,18 @@ int visit_fail(const struct visit *v, const char *reason)
 	return close_store(s, put_failure(v, s, reason));
 }
 
-static int arm_next(const struct visit *v, struct store *s)
+/* A kernel without a way to the BMC cannot arm its watchdog for the next boot: the referee can. */
+static int comes_home(const struct visit *v, const struct campaign *c, unsigned next)
+{
+	if (campaign_comes_home(v->plan, v->boot->boot, next))
+		return 1;
+	if (!campaign_bmc_s(c, next) || bmc_wait("", 0))
+		return 0;
+	log_info("the BMC's watchdog cannot be armed from this kernel: home first");
+	return 1;
+}
+
+static int arm_next(const struct visit *v, struct store *s, unsigned *bmc_s)
 {
 	_cleanup_(cleanup_campaign) struct campaign *c = NULL;
 	struct campaign_counts n;
@@ -323,9 +336,9 @@ static int arm_next(const struct visit *v, struct store *s)
 	log_info("done %u of %u, void %u, failed %u", n.trials_finished, n.trials_planned,
 		 n.records_void, n.records_failed);
 	/* After the canary the referee must have seen the machine's own default come up. */
-	if (campaign_next(c, &boot, &attempt) == CAMPAIGN_BOOT &&
-	    !campaign_comes_home(v->plan, v->boot->boot, boot))
-		return arm_boot(s, STORE_MOUNT, v->plan, v->plan_sha256, boot, attempt, token);
+	if (campaign_next(c, &boot, &attempt) == CAMPAIGN_BOOT && !comes_home(v, c, boot))
+		return arm_boot(s, STORE_MOUNT, v->plan, v->plan_sha256, boot, attempt, token,
+				bmc_s);
 	r = oneshot_disarm(STORE_MOUNT "/grub/grubenv");
 	return r < 0 ? log_errno(r, "clear the one-shot") : 0;
 }
@@ -341,11 +354,12 @@ static int put_done(const struct visit *v, struct store *s)
 	return r < 0 ? r : put_text(s, v, "done", "json", json);
 }
 
-int visit_done(const struct visit *v)
+int visit_done(const struct visit *v, unsigned *bmc_s)
 {
 	struct store *s;
 	int r = open_store(v, &s);
 
+	*bmc_s = 0;
 	if (r < 0)
 		return r;
 	/* The messages may be what a full store has no room for. */
@@ -353,7 +367,7 @@ int visit_done(const struct visit *v)
 	if (put_dmesg(v, s) < 0)
 		log_warn("going on without the kernel's messages");
 	if (r == 0)
-		r = arm_next(v, s);
+		r = arm_next(v, s, bmc_s);
 	log_info("unmounting the store");
 	return close_store(s, r);
 }

@@ -21,7 +21,8 @@ struct visit {
 	const struct plan_entry *entry;
 	const struct plan_boot *boot;
 	unsigned attempt;
-	char *todo;		    /* one flag per trial of the boot: 1 when it is to be run */
+	unsigned bmc_s; /* of the armed attempt: the BMC's watchdog may be counting; 0: not */
+	char *todo;	/* one flag per trial of the boot: 1 when it is to be run */
 	int64_t *canary_read_bytes; /* per workload of the plan; ABSENT without a record */
 };
 
@@ -52,9 +53,10 @@ int visit_put_trial(const struct visit *v, const struct trial_record *r,
 int visit_fail(const struct visit *v, const char *reason) _must_check_;
 
 /*
- * Ends the boot: done-N.json, dmesg-N.txt, then the next boot is armed. After the canary, and when
- * nothing is left, the one-shot is cleared instead and the machine comes home.
+ * Ends the boot: done-N.json, dmesg-N.txt, then the next boot is armed, *@bmc_s as by arm_boot().
+ * After the canary, where the BMC's watchdog is wanted and out of reach, and when nothing is left,
+ * the one-shot is cleared instead, the machine comes home, and *@bmc_s is 0.
  */
-int visit_done(const struct visit *v) _must_check_;
+int visit_done(const struct visit *v, unsigned *bmc_s) _must_check_;
 
 #endif

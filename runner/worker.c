@@ -17,6 +17,7 @@
 #include "initramfs/mounts.h"
 #include "results/log.h"
 #include "runner/arena.h"
+#include "runner/bmc.h"
 #include "runner/drivers.h"
 #include "runner/key.h"
 #include "runner/partitions.h"
@@ -100,6 +101,28 @@ static void bring_up_loopback(void)
 		log_errno(-errno, "bring up the loopback");
 }
 
+/*
+ * Before anything is timed, the timer that cures early hangs has to stop: it knows nothing of
+ * trials. A boot that cannot be sure of that must not begin them.
+ */
+static int stop_bmc(struct work *w)
+{
+	unsigned armed_s = w->visit.bmc_s;
+	int r;
+
+	if (!plan_bmc_s(w->visit.plan))
+		return 0;
+	/* Also for the next boot, which is armed from here. */
+	drivers_bmc(w->watch, ROOT_DIR);
+	be_busy(w, WATCH_WRITEBACK_MS);
+	r = bmc_wait("", armed_s ? BMC_DEVICE_MS : 0) ? bmc_stop("") : -ENODEV;
+	answer(w);
+	if (r == 0 || !armed_s)
+		return 0;
+	return trouble(w, log_errno(r, "stop the BMC's watchdog, armed for %u s", armed_s),
+		       "bmc-not-stopped");
+}
+
 static int open_root(struct work *w)
 {
 	static const char *const keep[] = {"recount-init", NULL};
@@ -122,6 +145,9 @@ static int open_root(struct work *w)
 	bring_up_loopback();
 	if (drivers_load(w->watch, ROOT_DIR, MODULES_PLATFORM) < 0)
 		log_warn("going on without the root's drivers for frequency, heat and watchdog");
+	r = stop_bmc(w);
+	if (r < 0)
+		return r;
 	drivers_evidence(ROOT_DIR, w->visit.cmdline);
 	drivers_watchdog(ROOT_DIR);
 	atomic_store(&w->watch->drivers_loaded, 1);
@@ -324,12 +350,23 @@ static int serve(struct work *w)
 	return r;
 }
 
+/* The very last: from here to the reboot is only PID 1's way. */
+static int end_well(struct work *w)
+{
+	unsigned bmc_s;
+	int r = visit_done(&w->visit, &bmc_s);
+
+	if (r == 0 && bmc_s && bmc_arm("", bmc_s) < 0)
+		log_warn("the BMC's watchdog is not armed for the next boot");
+	return r;
+}
+
 static int end(struct work *w, int r)
 {
 	begin_step(w, 2 * WATCH_WRITEBACK_MS);
 	be_busy(w, WATCH_WRITEBACK_MS);
 	if (r == 0)
-		return visit_done(&w->visit);
+		return end_well(w);
 	if (visit_fail(&w->visit, w->trouble ? w->trouble : "gave-up") < 0)
 		log_warn("the referee will have to guess why this boot ended");
 	return r;

@@ -184,8 +184,8 @@ static int arm_next(unsigned boot)
 
 	assert_int_equal(r, 0);
 	if (boot > 0 && campaign_next(c, &next, &attempt) == CAMPAIGN_BOOT)
-		r = arm_boot(world.store, world.dir, world.plan, world.sha256, next, attempt,
-			     token);
+		r = arm_boot(world.store, world.dir, world.plan, world.sha256, next, attempt, token,
+			     NULL);
 	else
 		r = oneshot_disarm(world.env);
 	campaign_free(c);
@@ -286,7 +286,7 @@ static int referee(void)
 			r = settle_rearmed(&s, boot, attempt, REARMS);
 		if (r == 0 && step == REFEREE_ARM)
 			r = arm_boot(world.store, world.dir, world.plan, world.sha256, boot,
-				     attempt, token);
+				     attempt, token, NULL);
 	}
 	settle_clear(&s);
 	return r;
@@ -329,8 +329,8 @@ static void set_up(void)
 	free(json);
 	assert_int_equal(store_activate(world.store, world.plan->id), 0);
 	/* `recount start` makes the folder and arms the canary. */
-	assert_int_equal(arm_boot(world.store, world.dir, world.plan, world.sha256, 0, 1, token),
-			 0);
+	assert_int_equal(
+		arm_boot(world.store, world.dir, world.plan, world.sha256, 0, 1, token, NULL), 0);
 }
 
 static void tear_down(size_t n_boots)

@@ -462,6 +462,11 @@ static void person_at_the_button_is_asked(void **state)
 	book(arm(n, 1, 10), "not-reached");
 	assert_armed(n, last, 1, 2);
 	assert_int_equal(next(n, last + 1, &boot, &attempt), REFEREE_WAIT);
+	/* … but a BMC may have come before */
+	n->c.boots[1].attempts[0].armed.bmc_s = 1200;
+	assert_armed(n, last + 20, 1, 2);
+	assert_int_equal(next(n, last + 21, &boot, &attempt), REFEREE_WAIT);
+	n->c.boots[1].attempts[0].armed.bmc_s = 0;
 	/* it stays so until the person says resume … */
 	assert_int_equal(next(n, last + 1000, &boot, &attempt), REFEREE_WAIT);
 	now.asked = 1;

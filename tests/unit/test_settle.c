@@ -105,7 +105,8 @@ static void arm_and_take(struct desk *d, unsigned boot, unsigned attempt)
 	const char *why;
 
 	assert_non_null(block);
-	assert_int_equal(arm_boot(d->s.store, d->dir, d->plan, d->sha256, boot, attempt, token), 0);
+	assert_int_equal(
+		arm_boot(d->s.store, d->dir, d->plan, d->sha256, boot, attempt, token, NULL), 0);
 	snprintf(path, sizeof(path), "%s/grub/grubenv", d->dir);
 	assert_int_equal(envblock_read(path, block, &why), 0);
 	assert_int_equal(envblock_set(block, "next_entry", NULL), 0);
@@ -113,6 +114,23 @@ static void arm_and_take(struct desk *d, unsigned boot, unsigned attempt)
 	assert_int_equal(envblock_write(path, block), 0);
 	free(block);
 	assert_int_equal(settle_load(&d->s), 0);
+}
+
+/* What an attempt's file says of the BMC's watchdog. */
+static unsigned recorded_bmc_s(struct desk *d, unsigned boot, unsigned attempt)
+{
+	assert_int_equal(settle_load(&d->s), 0);
+	return d->s.campaign->boots[boot].attempts[attempt - 1].armed.bmc_s;
+}
+
+static unsigned arm_guarded(struct desk *d, unsigned boot, unsigned attempt)
+{
+	char token[RECORD_TOKEN];
+	unsigned bmc_s = 99;
+
+	assert_int_equal(
+		arm_boot(d->s.store, d->dir, d->plan, d->sha256, boot, attempt, token, &bmc_s), 0);
+	return bmc_s;
 }
 
 static void put_panic(struct desk *d, const char *text, time_t mtime_s)
@@ -482,6 +500,33 @@ static void case_61_report_says_why_and_gives_way_to_a_later_one(void **state)
 	free(json);
 }
 
+static void watchdog_of_the_bmc_is_armed_where_it_can_be_stopped(void **state)
+{
+	struct desk *d = *state;
+	const char *label = d->plan->boots[1].entry;
+
+	assert_int_equal(arm_guarded(d, 0, 1), 0);
+	for (size_t i = 0; i < d->plan->n_entries; i++)
+		if (!strcmp(d->plan->entries[i].label, label))
+			d->plan->entries[i].bmc_s = 1200;
+	assert_int_equal(arm_guarded(d, 1, 1), 1200);
+	assert_int_equal(recorded_bmc_s(d, 1, 1), 1200);
+	assert_int_equal(arm_guarded(d, 2, 1), 0);
+	assert_int_equal(recorded_bmc_s(d, 2, 1), 0);
+	/* A reboot that is left to a person is no moment to count from; and what is written down of
+	 * an attempt stays. */
+	arm_and_take(d, 1, 2);
+	assert_int_equal(recorded_bmc_s(d, 1, 2), 0);
+	assert_int_equal(arm_guarded(d, 1, 2), 0);
+	assert_int_equal(arm_guarded(d, 1, 1), 1200);
+	/* One that was not stopped in time is not armed again, in any boot of the entry. */
+	assert_string_equal(d->plan->boots[6].entry, label);
+	assert_int_equal(arm_book_failure(d->s.store, d->plan, 1, 1, "bmc-not-stopped", ""), 0);
+	assert_int_equal(arm_guarded(d, 1, 3), 0);
+	assert_int_equal(arm_guarded(d, 6, 1), 0);
+	assert_int_equal(recorded_bmc_s(d, 6, 1), 0);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -505,6 +550,7 @@ int main(void)
 		CASE(kernel_that_became_a_link_is_a_changed_one),
 		CASE(kernels_that_cannot_be_seen_are_not_given_up),
 		CASE(case_61_report_says_why_and_gives_way_to_a_later_one),
+		CASE(watchdog_of_the_bmc_is_armed_where_it_can_be_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
