@@ -223,7 +223,7 @@ static int get(int fd, struct bmc_timer *out)
 static int set_stopped(int fd)
 {
 	uint8_t data[BMC_SET_BYTES];
-	struct bmc_timer after;
+	struct bmc_timer after = {0};
 	int r;
 
 	bmc_encode_stop(data);
@@ -239,7 +239,7 @@ int bmc_arm(const char *root, unsigned seconds)
 {
 	_cleanup_close_ int fd = open_device(root);
 	uint8_t data[BMC_SET_BYTES];
-	struct bmc_timer t;
+	struct bmc_timer t = {0};
 	int r = fd < 0 ? fd : get(fd, &t);
 
 	if (r < 0)
@@ -267,7 +267,7 @@ int bmc_arm(const char *root, unsigned seconds)
 int bmc_stop(const char *root)
 {
 	_cleanup_close_ int fd = open_device(root);
-	struct bmc_timer t;
+	struct bmc_timer t = {0};
 	int r = fd < 0 ? fd : get(fd, &t);
 
 	if (r < 0)

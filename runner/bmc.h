@@ -24,7 +24,7 @@
  * only costs time, once for each kernel that hangs; what is shorter would blame a kernel for its
  * machine.
  */
-#define BMC_ARM_S 1200
+#define BMC_ARM_S 1200u
 
 /* How long the device may take to appear once its drivers are loaded. */
 #define BMC_DEVICE_MS 10000
