@@ -127,15 +127,14 @@ const struct plan_load *plan_find_load(const struct plan *plan, const char *name
 	return NULL;
 }
 
-unsigned plan_bmc_s(const struct plan *plan)
+int plan_uses_bmc(const struct plan *plan)
 {
-	unsigned longest_s = 0;
 	size_t i;
 
 	for (i = 0; i < plan->n_entries; i++)
-		if (plan->entries[i].bmc_s > longest_s)
-			longest_s = plan->entries[i].bmc_s;
-	return longest_s;
+		if (plan->entries[i].bmc_s)
+			return 1;
+	return 0;
 }
 
 int plan_is_compared(const struct plan *plan, const char *label)

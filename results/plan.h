@@ -173,9 +173,8 @@ const struct plan_entry *plan_find_entry(const struct plan *plan, const char *la
 const struct plan_workload *plan_find_workload(const struct plan *plan, const char *name);
 const struct plan_load *plan_find_load(const struct plan *plan, const char *name);
 
-/* The longest that the BMC's watchdog is armed before any boot, in seconds; 0: it never is. Pure.
- */
-unsigned plan_bmc_s(const struct plan *plan);
+/* 1: before a boot into some entry the BMC's watchdog is armed. Pure. */
+int plan_uses_bmc(const struct plan *plan);
 
 /* 1: a round boots the entry @label; 0: it is an entry for the canary alone, or none. Pure. */
 int plan_is_compared(const struct plan *plan, const char *label);

@@ -9,6 +9,7 @@
 
 #include "grub/oneshot.h"
 #include "results/log.h"
+#include "runner/bmc.h"
 
 void arm_utc(char text[32])
 {
@@ -52,14 +53,15 @@ int arm_sequence(struct store *s, const struct plan *plan, unsigned *out)
 	return 0;
 }
 
-/* Only a plan that has to do with a BMC costs a look at the whole campaign. */
+/* Only a plan that has to do with a BMC costs a look at the whole campaign. A BMC that does not
+ * answer now would not stop the timer in the boot either. */
 static int find_bmc_s(struct store *s, const struct plan *plan, unsigned boot, unsigned *out)
 {
 	_cleanup_(cleanup_campaign) struct campaign *c = NULL;
 	int r;
 
 	*out = 0;
-	if (!plan_bmc_s(plan))
+	if (!plan_uses_bmc(plan) || !bmc_may_be_armed(""))
 		return 0;
 	r = campaign_load(s, plan, NULL, &c);
 	if (r < 0)

@@ -95,8 +95,8 @@ const char *bmc_use_name(unsigned use)
 	return use < ARRAY_SIZE(names) ? names[use] : names[0];
 }
 
-/* A descriptor; -ENODEV: none of the device's names is there. */
-static int open_device(const char *root)
+/* A descriptor; -ENODEV: none of the device's names is there. Silent. */
+static int find_device(const char *root)
 {
 	static const char *const names[] = {"/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0"};
 	char path[4096];
@@ -109,12 +109,19 @@ static int open_device(const char *root)
 		if (fd >= 0)
 			return fd;
 		if (errno != ENOENT && errno != ENOTDIR && errno != ENXIO && errno != ENODEV)
-			return log_errno(-errno, "open %s", path);
+			return -errno;
 	}
 	return -ENODEV;
 }
 
-static int send(int fd, long id, uint8_t command, const uint8_t *data, size_t len)
+static int open_device(const char *root)
+{
+	int fd = find_device(root);
+
+	return fd < 0 && fd != -ENODEV ? log_errno(fd, "open the BMC's device") : fd;
+}
+
+static int send_command(int fd, long id, uint8_t command, const uint8_t *data, size_t len)
 {
 	struct ipmi_system_interface_addr bmc = {
 		.addr_type = IPMI_SYSTEM_INTERFACE_ADDR_TYPE,
@@ -180,7 +187,7 @@ static int talk(int fd, uint8_t command, const uint8_t *data, size_t data_len,
 
 	for (int try = 0; try < TRIES; try++) {
 		id++;
-		r = send(fd, id, command, data, data_len);
+		r = send_command(fd, id, command, data, data_len);
 		if (r == 0)
 			r = await(fd, id, command, answer, len);
 		if (r == 0 && *len == 0)
@@ -233,6 +240,14 @@ static int set_stopped(int fd)
 	if (r == 0 && after.runs && after.use == BMC_USE_OS_LOAD)
 		r = -EIO;
 	return r;
+}
+
+int bmc_may_be_armed(const char *root)
+{
+	_cleanup_close_ int fd = open_device(root);
+	struct bmc_timer t = {0};
+
+	return fd >= 0 && get(fd, &t) == 0 && !bmc_is_foreign(&t);
 }
 
 int bmc_arm(const char *root, unsigned seconds)
@@ -289,7 +304,7 @@ int bmc_stop(const char *root)
 int bmc_wait(const char *root, int ms)
 {
 	for (int waited_ms = 0;; waited_ms += RETRY_MS) {
-		_cleanup_close_ int fd = open_device(root);
+		_cleanup_close_ int fd = find_device(root);
 
 		if (fd >= 0)
 			return 1;

@@ -62,10 +62,15 @@ int bmc_is_ours(const struct bmc_timer *t);
 const char *bmc_use_name(unsigned use);
 
 /*
- * Each opens the device below @root ("": the running machine's), and waits for an answer for a few
- * seconds at most. What was done is logged, and so are failures, but for -ENODEV: there is no
+ * Each opens the device below @root ("": the running machine's). A command is given up after three
+ * times 5 s without an answer, so that a BMC which stops answering in the middle costs a minute and
+ * a half at most. What was done is logged, and so are failures, but for -ENODEV: there is no
  * device.
  */
+
+/* 1: the BMC answers, and its timer runs for nobody else. What is armed otherwise would cost each
+ * entry a boot. */
+int bmc_may_be_armed(const char *root);
 
 /* Arms it for @seconds. -EBUSY: it runs for somebody else, which is said. */
 int bmc_arm(const char *root, unsigned seconds) _must_check_;

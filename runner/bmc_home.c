@@ -24,19 +24,23 @@ unsigned bmc_home(const struct campaign *c)
 {
 	struct timespec up;
 	unsigned armed_s, left_s;
-	char text[200];
+	char text[200], until[16];
+	time_t end_s;
+	struct tm tm;
 
-	if (!plan_bmc_s(c->plan) || (service_load_bmc() && bmc_stop("") == 0))
+	if (!plan_uses_bmc(c->plan) || bmc_stop("") == 0)
 		return 0;
 	armed_s = last_bmc_s(c);
 	clock_gettime(CLOCK_BOOTTIME, &up);
 	if (up.tv_sec >= (time_t)armed_s)
 		return 0;
 	left_s = armed_s - (unsigned)up.tv_sec;
+	end_s = time(NULL) + left_s;
+	strftime(until, sizeof(until), "%H:%M:%S", localtime_r(&end_s, &tm));
 	snprintf(text, sizeof(text),
-		 "recount %s: the BMC does not answer; its watchdog may reset this machine within "
-		 "%u s (ipmitool mc watchdog off stops it)",
-		 c->plan->id, left_s);
+		 "recount %s: the BMC does not answer; its watchdog may reset this machine until "
+		 "%s (ipmitool mc watchdog off stops it)",
+		 c->plan->id, until);
 	service_tell(text);
 	log_warn("%s", text);
 	return left_s;

@@ -9,9 +9,10 @@
 #include "results/campaign.h"
 
 /*
- * Stops the watchdog of a campaign that uses it, with the drivers that this takes. 0: it does not
- * run for us. Where nothing can be said to the BMC, everybody is told, and it returns for how many
- * seconds from now the timer of the last attempt may still be counting: it was armed before this
+ * Stops the watchdog of a campaign that uses it; its drivers are loaded before
+ * (service_load_bmc()). 0: it does not run for us. Where nothing can be said to the BMC, everybody
+ * is told until when the timer of the last attempt may be counting (the notice stays, whatever
+ * becomes of the campaign), and it returns for how many seconds from now: it was armed before this
  * kernel started. For the running machine only.
  */
 unsigned bmc_home(const struct campaign *c);

@@ -13,6 +13,7 @@
 #include "runner/bmc_home.h"
 #include "runner/disarm.h"
 #include "runner/install.h"
+#include "runner/launch.h"
 #include "runner/machine.h"
 #include "runner/postpone.h"
 #include "runner/service.h"
@@ -31,6 +32,7 @@ enum course {
 	COURSE_ENDED,	/* nothing is to be done in this boot */
 	COURSE_HOME,	/* reboot into the default */
 	COURSE_BOOT,	/* arm, then reboot */
+	COURSE_AGAIN,	/* the reboot was refused */
 };
 
 struct referee {
@@ -229,12 +231,6 @@ static enum course judge(struct referee *f, struct store *store)
 	return course;
 }
 
-/* To a person. */
-static int leaves_reboot(const struct referee *f)
-{
-	return *f->machine->root || f->options->no_reboot;
-}
-
 /* With the store open again: it may not be the same campaign any more. */
 static enum course arm(struct referee *f, struct store *store)
 {
@@ -262,7 +258,7 @@ static enum course arm(struct referee *f, struct store *store)
 		return ask_person(f, "GRUB did not take its one-shot again and again");
 	if (r == 0)
 		r = arm_boot(store, STORE_DIR, f->plan, f->plan_sha256, f->boot, f->attempt, token,
-			     leaves_reboot(f) ? NULL : &f->bmc_s);
+			     launch_reboots(f->options) ? &f->bmc_s : NULL);
 	if (r == 0)
 		return COURSE_BOOT;
 	if (disarm(f->machine->root, STORE_DIR) < 0)
@@ -291,17 +287,20 @@ static void tell_unwritable(struct referee *f)
 		log_warn("the store stays mounted");
 }
 
+/* Whoever has it will be done in a moment: a `stop`, most likely, which is then obeyed. */
+static int take_lock(const struct referee *f, int *lock)
+{
+	return machine_lock(f->machine, MACHINE_REFEREE, LOCK_EX, lock);
+}
+
+/* With the lock. */
 static enum course with_store(struct referee *f,
 			      enum course (*step)(struct referee *f, struct store *store))
 {
-	_cleanup_close_ int lock = -1;
 	struct store *store;
 	enum course course;
 	int r;
 
-	/* Whoever has it will be done in a moment: a `stop`, most likely, which is then obeyed. */
-	if (machine_lock(f->machine, MACHINE_REFEREE, LOCK_EX, &lock) < 0)
-		return COURSE_FAILED;
 	r = machine_open_store(f->machine, &store);
 	if (r < 0 && machine_open_exit(r) == EXIT_REFUSED)
 		return COURSE_REFUSED;
@@ -321,13 +320,13 @@ static enum course take_back(struct referee *f, struct store *store)
 
 static int exit_code(enum course course)
 {
-	return course == COURSE_FAILED	  ? EXIT_FAILED
-	       : course == COURSE_REFUSED ? EXIT_REFUSED
-					  : EXIT_DONE;
+	return course == COURSE_FAILED || course == COURSE_AGAIN ? EXIT_FAILED
+	       : course == COURSE_REFUSED			 ? EXIT_REFUSED
+								 : EXIT_DONE;
 }
 
-/* Waits until nobody minds, arms what is to be armed. COURSE_BOOT, COURSE_HOME: reboot now. */
-static enum course prepare_reboot(struct referee *f, enum course course)
+/* Waits until nobody minds. @course: now. */
+static enum course announce(struct referee *f, enum course course)
 {
 	char who[STORE_ID + 16], what[160];
 	struct postpone p = {.root = f->machine->root,
@@ -345,42 +344,82 @@ static enum course prepare_reboot(struct referee *f, enum course course)
 		log_info("%s was stopped; nothing is armed", f->id);
 		return COURSE_ENDED;
 	}
-	return course == COURSE_BOOT ? with_store(f, arm) : course;
+	return course;
+}
+
+/*
+ * Arms what is to be armed and reboots. @wanted: the machine goes down. The lock is held from the
+ * first to the last, or a `stop` could come between the key and the BMC's watchdog, and find
+ * nothing to stop.
+ */
+static enum course set_off(struct referee *f, enum course wanted)
+{
+	_cleanup_close_ int lock = -1;
+	enum course course = wanted;
+
+	if (take_lock(f, &lock) < 0)
+		return COURSE_FAILED;
+	if (wanted == COURSE_BOOT)
+		course = with_store(f, arm);
+	if (course != wanted)
+		return course;
+	if (!launch_reboots(f->options)) {
+		log_info("the reboot is left to you");
+		return COURSE_ENDED;
+	}
+	if (service_reboot(wanted == COURSE_BOOT ? f->bmc_s : 0) == 0)
+		return wanted;
+	/* Armed and not rebooted, the next reboot of anyone would be a surprise. */
+	if (wanted == COURSE_BOOT && with_store(f, take_back) != COURSE_ENDED)
+		log_warn("%s stays armed", f->id);
+	return COURSE_AGAIN;
+}
+
+/* So that whoever ends this process finds all of it done or nothing. */
+static enum course set_off_undisturbed(struct referee *f, enum course wanted)
+{
+	enum course course;
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	course = set_off(f, wanted);
+	sigprocmask(SIG_UNBLOCK, &term, NULL);
+	return course;
 }
 
 /* Exit code. */
 static int go(struct referee *f, enum course wanted)
 {
 	int live = !*f->machine->root, try;
+	enum course course;
 
 	if (live)
 		service_stop_timers();
 	if (wanted == COURSE_BOOT && f->bmc_left_s)
 		wait_s(f->bmc_left_s + BMC_SPARE_S);
 	for (try = 1;; try++) {
-		enum course course = prepare_reboot(f, wanted);
-
-		if (course != wanted) {
-			if (live)
-				service_untell();
-			return exit_code(course);
-		}
-		if (leaves_reboot(f)) {
-			log_info("the reboot is left to you");
-			return EXIT_DONE;
-		}
-		if (service_reboot(wanted == COURSE_BOOT ? f->bmc_s : 0) == 0)
-			return EXIT_DONE;
-		/* Armed and not rebooted, the next reboot of anyone would be a surprise. */
-		if (wanted == COURSE_BOOT && with_store(f, take_back) != COURSE_ENDED)
-			log_warn("%s stays armed", f->id);
-		if (try == REBOOT_TRIES)
+		course = announce(f, wanted);
+		if (course == wanted)
+			course = set_off_undisturbed(f, wanted);
+		if (course != COURSE_AGAIN || try == REBOOT_TRIES)
 			break;
 		log_info("it is tried again in %u s", REBOOT_AGAIN_S);
 		wait_s(REBOOT_AGAIN_S);
 	}
-	service_untell();
-	return EXIT_FAILED;
+	if (course == wanted)
+		return EXIT_DONE;
+	if (live)
+		service_untell();
+	return exit_code(course);
+}
+
+static enum course look(struct referee *f)
+{
+	_cleanup_close_ int lock = -1;
+
+	return take_lock(f, &lock) < 0 ? COURSE_FAILED : with_store(f, judge);
 }
 
 /* What is announced to those who log in must not outlive the one who announces it. */
@@ -397,15 +436,17 @@ int verb_referee(const struct options *o)
 	enum course course;
 	int code;
 
-	if (!*o->root)
+	if (!*o->root) {
 		signal(SIGTERM, on_term);
-	/* A timer of ours may be counting, whatever the rest is like. */
-	(void)!bmc_stop(o->root);
+		/* A timer of ours may be counting, whatever the rest is like. */
+		if (o->bmc && service_load_bmc())
+			(void)!bmc_stop("");
+	}
 	await_store(o->root);
 	if (machine_read_devices(o, &m) < 0)
 		return EXIT_FAILED;
 	f.machine = m;
-	course = with_store(&f, judge);
+	course = look(&f);
 	if (course == COURSE_BOOT || course == COURSE_HOME)
 		code = go(&f, course);
 	else

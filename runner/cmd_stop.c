@@ -72,6 +72,19 @@ static int open_store(const struct machine *m, struct store **s)
 	return machine_open_store(m, s);
 }
 
+/* Another boot may have left its watchdog counting; what it does not do is said. Drivers are loaded
+ * for a campaign only that uses it. */
+static void stop_bmc(const struct machine *m, struct store *s)
+{
+	_cleanup_(cleanup_plan) struct plan *plan = NULL;
+	char id[STORE_ID], sha256[PLAN_SHA256];
+
+	if (s && !*m->root && store_active(s, id) == 0 &&
+	    store_plan(s, id, &plan, sha256, NULL) == 0 && plan_uses_bmc(plan))
+		(void)service_load_bmc();
+	(void)!bmc_stop(m->root);
+}
+
 /* Undoes everything but, unless @uninstall, the store's boot files. */
 static int undo(const struct options *o, int uninstall, struct undone *u)
 {
@@ -91,9 +104,8 @@ static int undo(const struct options *o, int uninstall, struct undone *u)
 	r = machine_lock(m, uninstall ? "uninstall" : "stop", LOCK_EX | LOCK_NB, &lock);
 	if (r < 0)
 		return r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
-	/* Another boot may have left it counting; what it does not do is said. */
-	(void)!bmc_stop(m->root);
 	r = open_store(m, &s);
+	stop_bmc(m, r == 0 ? s : NULL);
 	/* Which of two is the campaign's, a person has to say first. */
 	if (r == -ENOTUNIQ)
 		return EXIT_REFUSED;

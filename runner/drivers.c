@@ -78,10 +78,9 @@ void drivers_bmc(struct watch *w, const char *prefix)
 	modules_folder(prefix, dir);
 	/* A BMC that is slow to answer keeps its driver waiting. */
 	watch_busy(w, WATCH_WRITEBACK_MS);
+	/* Whether one is built in, the device tells. */
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		/* Whether it is built in, the device tells. */
-		if (modules_load_name(dir, names[i]) < 0)
-			continue;
+		(void)!modules_load_name(dir, names[i]);
 	watch_answer(w);
 }
 

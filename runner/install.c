@@ -61,7 +61,8 @@ static int quote_program(FILE *f, const char *program)
 	return 0;
 }
 
-int install_unit_text(const char *program, unsigned notice_s, int made_wants, char **text)
+int install_unit_text(const char *program, unsigned notice_s, int uses_bmc, int made_wants,
+		      char **text)
 {
 	_cleanup_free_ char *out = NULL;
 	size_t len;
@@ -82,12 +83,12 @@ int install_unit_text(const char *program, unsigned notice_s, int made_wants, ch
 		made_wants ? UNIT_MADE : "");
 	r = quote_program(f, program);
 	fprintf(f,
-		" referee --notice %u\n"
+		" referee --notice %u%s\n"
 		"StandardOutput=journal+console\n"
 		"\n"
 		"[Install]\n"
 		"WantedBy=multi-user.target\n",
-		notice_s);
+		notice_s, uses_bmc ? " --bmc" : "");
 	if (fclose(f) && r == 0)
 		r = -ENOMEM;
 	if (r == 0)
@@ -131,7 +132,7 @@ static int wants_made(const char *root, int *made)
 	return 0;
 }
 
-static int install_unit(const char *root, unsigned notice_s)
+static int install_unit(const char *root, unsigned notice_s, int uses_bmc)
 {
 	_cleanup_free_ char *text = NULL;
 	char path[PATH_MAX], program[PATH_MAX];
@@ -142,7 +143,7 @@ static int install_unit(const char *root, unsigned notice_s)
 		return log_errno(r, "find this program's own file");
 	r = wants_made(root, &made);
 	if (r == 0)
-		r = install_unit_text(program, notice_s, made, &text);
+		r = install_unit_text(program, notice_s, uses_bmc, made, &text);
 	if (r == 0)
 		r = replace_file(below(path, root, UNIT_PATH), text, strlen(text));
 	if (r < 0)
@@ -165,7 +166,8 @@ static int show_grub(const char *root, const char *grub_dir)
 	return r < 0 ? log_errno(r, "make %s/custom.cfg visible to GRUB", grub_dir) : 0;
 }
 
-int install_outside(const char *root, const char *grub_dir, const char *text, unsigned notice_s)
+int install_outside(const char *root, const char *grub_dir, const char *text, unsigned notice_s,
+		    int uses_bmc)
 {
 	char path[PATH_MAX];
 	int r;
@@ -176,7 +178,7 @@ int install_outside(const char *root, const char *grub_dir, const char *text, un
 	if (r < 0)
 		return log_errno(r, "write the block into %s", path);
 	r = show_grub(root, grub_dir);
-	return r < 0 ? r : install_unit(root, notice_s);
+	return r < 0 ? r : install_unit(root, notice_s, uses_bmc);
 }
 
 static int remove_unit(const char *root)

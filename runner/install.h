@@ -18,12 +18,12 @@
 /*
  * *Durable.* The block @text into custom.cfg of GRUB's folder @grub_dir (as in menu.dir), where on
  * the running machine GRUB sees it from then on, even if the power goes; then the unit, which runs
- * this very program. What is there already is replaced. -EEXIST when a unit of
- * that name is not ours, -ENOENT when the machine has no /etc/systemd/system. After a failure call
- * install_outside_remove().
+ * this very program and tells it, with @uses_bmc, that a BMC's watchdog may be counting. What is
+ * there already is replaced. -EEXIST when a unit of that name is not ours, -ENOENT when the machine
+ * has no /etc/systemd/system. After a failure call install_outside_remove().
  */
-int install_outside(const char *root, const char *grub_dir, const char *text,
-		    unsigned notice_s) _must_check_;
+int install_outside(const char *root, const char *grub_dir, const char *text, unsigned notice_s,
+		    int uses_bmc) _must_check_;
 
 /*
  * *Durable.* Undoes it byte for byte: a file or folder that did not exist before is gone. 0 also
@@ -62,7 +62,7 @@ int install_store_remove(const char *store_dir) _must_check_;
 
 /* The text of the unit; @made_wants: the folder for its link did not exist. Owned by caller,
  * free(). -EINVAL when @program cannot be written in a unit. Pure. */
-int install_unit_text(const char *program, unsigned notice_s, int made_wants,
+int install_unit_text(const char *program, unsigned notice_s, int uses_bmc, int made_wants,
 		      char **text) _must_check_;
 
 #endif

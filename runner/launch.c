@@ -167,7 +167,7 @@ static int install(const struct launch *l, int *arming)
 		r = install_store(STORE_DIR, l->archive, l->archive_len);
 	if (r == 0)
 		r = install_outside(l->machine->root, l->machine->menu->dir, block,
-				    l->options->notice_s);
+				    l->options->notice_s, plan_uses_bmc(l->plan));
 	if (r < 0)
 		return r;
 	r = store_activate(l->store, l->plan->id);

@@ -41,6 +41,7 @@ struct options {	  /* strings are borrowed from argv; NULL or 0: not given */
 	int force, yes, no_reboot;
 	int json;	   /* --format json */
 	unsigned notice_s; /* the referee's notice before a reboot, default 60 */
+	int bmc;	   /* the referee's: the campaign uses a BMC's watchdog */
 	char *const *args; /* what follows the options, NULL-terminated */
 	size_t n_args;
 };

@@ -26,7 +26,7 @@ static const struct verb verbs[] = {
 	{"report", "[DIR] [ID]", "the table, of the store or of a folder with its content",
 	 "format baseline", 2, verb_report},
 	{"uninstall", "", "leave the machine as it was; the results stay", "", 0, verb_uninstall},
-	{"referee", "", "run by the system at every normal boot", "notice no-reboot", 0,
+	{"referee", "", "run by the system at every normal boot", "notice no-reboot bmc", 0,
 	 verb_referee},
 };
 

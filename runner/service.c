@@ -4,39 +4,81 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "results/log.h"
 #include "runner/bmc.h"
 
+#define POLL_MS	    20
+#define MODPROBE_MS 60000
+
 extern char **environ;
 
-/* Exit status, or -errno when it could not be started or died. @quiet: its talk is thrown away. */
-static int run(const char *const argv[], int quiet)
+/* With no signal blocked, whatever the caller blocks. @quiet: its talk is thrown away. */
+static int start(const char *const argv[], int quiet, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
-	pid_t pid;
-	int r, status;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	int r;
 
-	r = posix_spawn_file_actions_init(&actions);
+	sigemptyset(&none);
+	r = posix_spawnattr_init(&attributes);
 	if (r)
 		return -r;
-	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	r = posix_spawn_file_actions_init(&actions);
+	if (r) {
+		posix_spawnattr_destroy(&attributes);
+		return -r;
+	}
+	r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	if (!r)
+		r = posix_spawnattr_setsigmask(&attributes, &none);
+	if (!r)
+		r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY,
+						     0);
 	if (!r && quiet)
 		r = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY,
 						     0);
 	if (!r)
-		r = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+		r = posix_spawnp(pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	if (r)
-		return -r;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
+	posix_spawnattr_destroy(&attributes);
+	return -r;
+}
+
+/* Exit status, or -errno when it could not be started or died; -ETIMEDOUT: it goes on, after
+ * @limit_ms (0: there is no limit). */
+static int run_limited(const char *const argv[], int quiet, int limit_ms)
+{
+	struct timespec poll = {.tv_nsec = POLL_MS * 1000000L};
+	int waited_ms = 0, status, r;
+	pid_t pid, ended;
+
+	r = start(argv, quiet, &pid);
+	if (r < 0)
+		return r;
+	while ((ended = waitpid(pid, &status, limit_ms ? WNOHANG : 0)) != pid) {
+		if (ended < 0 && errno != EINTR)
 			return -errno;
+		if (ended < 0)
+			continue;
+		if (waited_ms >= limit_ms)
+			return -ETIMEDOUT;
+		nanosleep(&poll, NULL);
+		waited_ms += POLL_MS;
+	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
+}
+
+static int run(const char *const argv[], int quiet)
+{
+	return run_limited(argv, quiet, 0);
 }
 
 static void set_bmc(unsigned seconds)
@@ -71,8 +113,8 @@ int service_load_bmc(void)
 
 	if (bmc_wait("", 0))
 		return 1;
-	(void)run(argv, 1);
-	return bmc_wait("", BMC_DEVICE_MS);
+	/* A driver whose BMC is dead may take its time, or not end at all. */
+	return run_limited(argv, 1, MODPROBE_MS) == 0 && bmc_wait("", BMC_DEVICE_MS);
 }
 
 void service_stop_timers(void)

@@ -14,8 +14,8 @@
  * failures. */
 int service_reboot(unsigned bmc_s) _must_check_;
 
-/* The drivers of /dev/ipmi0, which few systems load by themselves; waits a few seconds for the
- * device. 1: it is there. */
+/* Loads the drivers of /dev/ipmi0, which few systems do by themselves, and waits for the device;
+ * more than a minute when a driver hangs. 1: it is there. */
 int service_load_bmc(void);
 
 /* Stops the timers that would start package and trim jobs in this boot; they are back after the

@@ -35,6 +35,7 @@ struct work {
 	dev_t arena_dev;
 	struct place place;
 	const char *trouble; /* the reason to book when the boot ends without a result */
+	int bmc_asked;	     /* to stop its watchdog */
 };
 
 /* Notes why the boot ends and passes the error on. */
@@ -110,8 +111,9 @@ static int stop_bmc(struct work *w)
 	unsigned armed_s = w->visit.bmc_s;
 	int r;
 
-	if (!plan_bmc_s(w->visit.plan))
+	if (!plan_uses_bmc(w->visit.plan))
 		return 0;
+	w->bmc_asked = 1;
 	/* Also for the next boot, which is armed from here. */
 	drivers_bmc(w->watch, ROOT_DIR);
 	be_busy(w, WATCH_WRITEBACK_MS);
@@ -367,6 +369,10 @@ static int end(struct work *w, int r)
 	be_busy(w, WATCH_WRITEBACK_MS);
 	if (r == 0)
 		return end_well(w);
+	/* The sooner the better. Most kernels have its drivers on the root alone; then the referee
+	 * stops it. */
+	if (!w->bmc_asked && plan_uses_bmc(w->visit.plan) && bmc_wait("", 0))
+		(void)!bmc_stop("");
 	if (visit_fail(&w->visit, w->trouble ? w->trouble : "gave-up") < 0)
 		log_warn("the referee will have to guess why this boot ended");
 	return r;

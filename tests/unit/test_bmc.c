@@ -400,6 +400,23 @@ static void busy_is_asked_again_and_strangers_are_passed_over(void **state)
 	assert_true(now_ns < INT64_C(1000000000));
 }
 
+/* Before the attempt is written down. */
+static void only_one_that_answers_and_is_free_may_be_armed(void **state)
+{
+	(void)state;
+	assert_int_equal(bmc_may_be_armed(root), 1);
+	somebody_uses(BMC_USE_OS_LOAD);
+	assert_int_equal(bmc_may_be_armed(root), 1);
+	somebody_uses(4);
+	assert_int_equal(bmc_may_be_armed(root), 0);
+	assert_int_equal(bmc_may_be_armed("/nonexistent"), 0);
+	bmc.runs = 0;
+	assert_int_equal(bmc_may_be_armed(root), 1);
+	bmc.silent = 1;
+	assert_int_equal(bmc_may_be_armed(root), 0);
+	assert_int_equal(bmc.n_sets, 0);
+}
+
 static void silence_ends_in_seconds(void **state)
 {
 	(void)state;
@@ -503,6 +520,7 @@ int main(void)
 		TEST(machine_without_a_bmc_has_nothing_to_say),
 		TEST(other_names_of_the_device),
 		TEST(busy_is_asked_again_and_strangers_are_passed_over),
+		TEST(only_one_that_answers_and_is_free_may_be_armed),
 		TEST(silence_ends_in_seconds),
 		TEST(one_that_does_not_stop_is_an_error),
 		TEST(half_an_arming_is_undone),

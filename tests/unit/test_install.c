@@ -15,7 +15,7 @@ static char *unit(const char *program, int made)
 {
 	char *text = NULL;
 
-	assert_int_equal(install_unit_text(program, 60, made, &text), 0);
+	assert_int_equal(install_unit_text(program, 60, 0, made, &text), 0);
 	return text;
 }
 
@@ -36,6 +36,17 @@ static void unit_runs_this_program_and_holds_nobody_up(void **state)
 	free(text);
 }
 
+static void unit_says_that_a_bmc_may_be_counting(void **state)
+{
+	char *text = NULL;
+
+	(void)state;
+	assert_int_equal(install_unit_text("/usr/sbin/recount", 5, 1, 0, &text), 0);
+	assert_non_null(
+		strstr(text, "\nExecStart=\"/usr/sbin/recount\" referee --notice 5 --bmc\n"));
+	free(text);
+}
+
 static void unit_quotes_what_systemd_would_expand(void **state)
 {
 	char *text = unit("/opt/a b/100%/$HOME/\"x\\y", 0);
@@ -50,8 +61,8 @@ static void unit_refuses_a_path_that_it_cannot_hold(void **state)
 	char *text = NULL;
 
 	(void)state;
-	assert_int_equal(install_unit_text("/opt/new\nline", 60, 0, &text), -EINVAL);
-	assert_int_equal(install_unit_text("relative", 60, 0, &text), -EINVAL);
+	assert_int_equal(install_unit_text("/opt/new\nline", 60, 0, 0, &text), -EINVAL);
+	assert_int_equal(install_unit_text("relative", 60, 0, 0, &text), -EINVAL);
 	assert_null(text);
 }
 
@@ -266,9 +277,9 @@ static void leaves_no_trace(const struct before *b)
 		put(root, "etc/systemd/system/multi-user.target.wants/", NULL, 0);
 	before = list(root);
 	assert_int_equal(install_outside_present(root), 0);
-	assert_int_equal(install_outside(root, "/boot/grub", block, 60), 0);
+	assert_int_equal(install_outside(root, "/boot/grub", block, 60, 0), 0);
 	assert_int_equal(install_outside_present(root), 1);
-	assert_int_equal(install_outside(root, "/boot/grub", block, 5), 0);
+	assert_int_equal(install_outside(root, "/boot/grub", block, 5, 0), 0);
 	snprintf(path, sizeof(path), "%s/boot/grub/custom.cfg", root);
 	assert_int_equal(oneshot_installed(path), 1);
 	assert_int_equal(stat(path, &st), 0);
@@ -324,7 +335,7 @@ static void case_71_half_a_removal_is_finished_by_the_next(void **state)
 	put(root, "boot/grub/grub.cfg", "# grub\n", 0600);
 	put(root, "etc/systemd/system/", NULL, 0);
 	before = list(root);
-	assert_int_equal(install_outside(root, "/boot/grub", "menuentry 'x' {\n}\n", 60), 0);
+	assert_int_equal(install_outside(root, "/boot/grub", "menuentry 'x' {\n}\n", 60, 0), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(gone); i++) {
 		snprintf(path, sizeof(path), "%s/%s", root, gone[i]);
 		assert_int_equal(remove(path), 0);
@@ -347,7 +358,8 @@ static void unit_of_another_maker_is_neither_replaced_nor_removed(void **state)
 	put(root, "boot/grub/grub.cfg", "# grub\n", 0600);
 	put(root, "etc/systemd/system/" INSTALL_UNIT, "[Unit]\n", 0644);
 	before = list(root);
-	assert_int_equal(install_outside(root, "/boot/grub", "menuentry 'x' {\n}\n", 60), -EEXIST);
+	assert_int_equal(install_outside(root, "/boot/grub", "menuentry 'x' {\n}\n", 60, 0),
+			 -EEXIST);
 	assert_int_equal(install_outside_remove(root), 0);
 	after = list(root);
 	assert_string_equal(after, before);
@@ -364,7 +376,7 @@ static void wants_folder_stays_when_another_unit_has_come_into_it(void **state)
 	sample_folder(root);
 	put(root, "boot/grub/grub.cfg", "# grub\n", 0600);
 	put(root, "etc/systemd/system/", NULL, 0);
-	assert_int_equal(install_outside(root, "/boot/grub", "menuentry 'x' {\n}\n", 60), 0);
+	assert_int_equal(install_outside(root, "/boot/grub", "menuentry 'x' {\n}\n", 60, 0), 0);
 	put(root, "etc/systemd/system/multi-user.target.wants/other.service", "", 0644);
 	assert_int_equal(install_outside_remove(root), 0);
 	assert_int_equal(install_outside_present(root), 0);
@@ -378,6 +390,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unit_runs_this_program_and_holds_nobody_up),
+		cmocka_unit_test(unit_says_that_a_bmc_may_be_counting),
 		cmocka_unit_test(unit_quotes_what_systemd_would_expand),
 		cmocka_unit_test(unit_refuses_a_path_that_it_cannot_hold),
 		cmocka_unit_test(unit_remembers_the_folder_that_was_made_for_it),

@@ -444,7 +444,7 @@ static void kernels_that_can_stop_the_bmcs_watchdog_have_it_armed(void **state)
 		       "x/ipmi_si.ko:\nx/ipmi_devintf.ko:\n");
 	fakeroot_write(f->root, "lib/modules/6.1.0/modules.dep", "x/ipmi_si.ko:\n");
 	plan = draw(f);
-	assert_int_equal(plan_bmc_s(plan), 0);
+	assert_int_equal(plan_uses_bmc(plan), 0);
 	plan_free(plan);
 	f->m.bmc = 1;
 	plan = draw(f);
@@ -454,7 +454,7 @@ static void kernels_that_can_stop_the_bmcs_watchdog_have_it_armed(void **state)
 	plan_free(plan);
 	f->m.bmc_unfit = "somebody else has it";
 	plan = draw(f);
-	assert_int_equal(plan_bmc_s(plan), 0);
+	assert_int_equal(plan_uses_bmc(plan), 0);
 	plan_free(plan);
 }
 

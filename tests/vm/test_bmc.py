@@ -32,10 +32,17 @@ def seconds_of(store, boot):
             for name, text in campaign.files(store, boot).items() if name.startswith("attempt-")}
 
 
+def who_says(guest, text):
+    """Whose lines on the console have TEXT, in their order."""
+    return ["recount-init" if before.endswith("recount: ") else
+            "referee" if re.search(r"recount\[\d+\]: $", before) else "start"
+            for before in re.findall(f"^(.*){re.escape(text)}", guest.console(), re.M)]
+
+
 @pytest.mark.long
 def test_case_66_bmc_ends_a_hang_before_pid_1(modules_disk, new_disk, machine, tmp_path):
     """Case 66: the BMC resets a kernel that waits for a root without end, and nobody comes. A kernel
-    that cannot stop its watchdog goes home and is tried again without it. A good boot is left alone,
+    that cannot stop its watchdog goes home and is tried again without it. Good boots are left alone,
     and so is the machine at home."""
     guest = machine(new_disk(modules_disk), bus="virtio", **BMC)
     guest.start()
@@ -56,13 +63,20 @@ def test_case_66_bmc_ends_a_hang_before_pid_1(modules_disk, new_disk, machine, t
     assert re.search(r"^\w+ +watchdog .* one that hangs before recount starts is reset by the BMC's", check, re.M)
     assert re.search(r"not reset by the BMC's watchdog when it hangs early:\n +5\.10", guest.run("recount kernels").out)
 
+    # Armed by each who reboots into an entry, stopped in each boot.
+    campaign.start(guest, f"--kernels '{label}' --loads none --rounds 2")
+    campaign.follow(guest, 3600, until=r"campaign \S+-a is over")
+    assert campaign.wait_idle_shell(guest, 600) == release
+    assert who_says(guest, "the BMC's watchdog is armed, 1200 s") == ["start", "referee", "recount-init"]
+    assert who_says(guest, "the BMC's watchdog is stopped") == ["recount-init"] * 3
+
     campaign.start_held(guest, label, f"{label}=rdinit=/nope root=/dev/nope rootwait",
                         f"{label}=module_blacklist=ipmi_si", retries=1, bmc_s=LIMIT_S)
     guest.send("systemctl reboot")
     hung_s = []
     campaign.react(guest, 3600, {
         r"Waiting for root device /dev/nope": lambda _: hung_s.append(time.monotonic()),
-    })
+    }, until=r"campaign \S+-b is over")
     over_s = time.monotonic()
     assert campaign.wait_idle_shell(guest, 600) == release
     armed_s = [line.at_s for line in guest.lines if "the BMC's watchdog is armed, 300 s" in line.text]

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What arms and stops the BMC's watchdog on the normal boot, beside a systemctl and a modprobe that
+ * are made up, and a BMC that answers or does not. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "runner/bmc.h"
+#include "runner/bmc_home.h"
+#include "runner/service.h"
+#include "tests/unit/fakeroot.h"
+#include "tests/unit/sample.h"
+
+static char root[FAKEROOT_PATH];
+static struct attempt_state attempts[2];
+static struct boot_state boots[64];
+static struct campaign campaign;
+
+static struct {
+	int answer;	  /* of bmc_arm() and bmc_stop() */
+	int device_after; /* the device is there at the n-th look */
+	time_t up_s;	  /* since this kernel started */
+	char calls[256];  /* "arm 1200,stop," */
+	char told[512];	  /* to everybody */
+	int n_looks, n_waits;
+	int64_t slept_ms;
+} world;
+
+int __wrap_bmc_arm(const char *where, unsigned seconds);
+int __wrap_bmc_stop(const char *where);
+int __wrap_bmc_wait(const char *where, int ms);
+void __wrap_service_tell(const char *text);
+int __wrap_clock_gettime(clockid_t id, struct timespec *out);
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
+
+static void note(const char *call)
+{
+	size_t len = strlen(world.calls);
+
+	snprintf(world.calls + len, sizeof(world.calls) - len, "%s,", call);
+}
+
+int __wrap_bmc_arm(const char *where, unsigned seconds)
+{
+	char call[32];
+
+	assert_string_equal(where, "");
+	snprintf(call, sizeof(call), "arm %u", seconds);
+	note(call);
+	return world.answer;
+}
+
+int __wrap_bmc_stop(const char *where)
+{
+	assert_string_equal(where, "");
+	note("stop");
+	return world.answer;
+}
+
+int __wrap_bmc_wait(const char *where, int ms)
+{
+	assert_string_equal(where, "");
+	world.n_waits += ms > 0;
+	return ++world.n_looks >= world.device_after;
+}
+
+void __wrap_service_tell(const char *text)
+{
+	snprintf(world.told, sizeof(world.told), "%s", text);
+}
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *out)
+{
+	assert_int_equal(id, CLOCK_BOOTTIME);
+	*out = (struct timespec){.tv_sec = world.up_s};
+	return 0;
+}
+
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
+{
+	const struct timespec short_time = {.tv_nsec = 100000};
+
+	(void)left;
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &short_time, NULL);
+	world.slept_ms += wanted->tv_sec * 1000 + wanted->tv_nsec / 1000000;
+	return 0;
+}
+
+/* The program @name in $PATH, a shell script. */
+static void program(const char *name, const char *script)
+{
+	char text[512], path[2 * FAKEROOT_PATH];
+
+	snprintf(text, sizeof(text), "#!/bin/sh\necho %s $* >>%s/ran\n%s\n", name, root, script);
+	fakeroot_write(root, name, text);
+	fakeroot_path(path, root, name);
+	assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void has_run(const char *expected)
+{
+	char path[2 * FAKEROOT_PATH], text[512] = "";
+	FILE *f;
+
+	fakeroot_path(path, root, "ran");
+	f = fopen(path, "r");
+	if (f) {
+		text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+		fclose(f);
+	}
+	assert_string_equal(text, expected);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&world, 0, sizeof(world));
+	memset(attempts, 0, sizeof(attempts));
+	memset(boots, 0, sizeof(boots));
+	campaign = (struct campaign){.plan = sample_plan(), .boots = boots};
+	assert_true(campaign.plan->n_boots <= ARRAY_SIZE(boots));
+	sample_folder(root);
+	assert_int_equal(setenv("PATH", root, 1), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	plan_free((struct plan *)campaign.plan);
+	sample_folder_remove(root);
+	return 0;
+}
+
+/* A campaign whose last attempt had the watchdog armed for so long. */
+static void armed_last(unsigned seconds)
+{
+	((struct plan *)campaign.plan)->entries[0].bmc_s = 1200;
+	attempts[0] = (struct attempt_state){.exists = 1,
+					     .armed = {.token = "a", .sequence = 1, .bmc_s = 1200}};
+	attempts[1] = (struct attempt_state){
+		.exists = 1, .armed = {.token = "b", .sequence = 2, .bmc_s = seconds}};
+	boots[1].attempts = attempts;
+	boots[1].n_attempts = ARRAY_SIZE(attempts);
+}
+
+/* --- the reboot ------------------------------------------------------------------------------ */
+
+static void armed_just_before_the_reboot(void **state)
+{
+	(void)state;
+	program("systemctl", "exit 0");
+	assert_int_equal(service_reboot(1200), 0);
+	assert_string_equal(world.calls, "arm 1200,");
+	has_run("systemctl reboot\n");
+}
+
+static void stopped_on_the_way_home(void **state)
+{
+	(void)state;
+	program("systemctl", "exit 0");
+	assert_int_equal(service_reboot(0), 0);
+	assert_string_equal(world.calls, "stop,");
+}
+
+static void reboot_that_is_refused_stops_it_again(void **state)
+{
+	(void)state;
+	program("systemctl", "exit 1");
+	assert_int_equal(service_reboot(1200), -ECHILD);
+	assert_string_equal(world.calls, "arm 1200,stop,");
+}
+
+static void no_systemctl_stops_it_again(void **state)
+{
+	(void)state;
+	assert_int_equal(service_reboot(1200), -ENOENT);
+	assert_string_equal(world.calls, "arm 1200,stop,");
+}
+
+static void bmc_that_is_not_armed_keeps_nobody_from_rebooting(void **state)
+{
+	(void)state;
+	program("systemctl", "exit 0");
+	world.answer = -ETIMEDOUT;
+	assert_int_equal(service_reboot(1200), 0);
+	has_run("systemctl reboot\n");
+}
+
+/* --- its drivers ------------------------------------------------------------------------------ */
+
+static void drivers_that_are_there_are_not_loaded(void **state)
+{
+	(void)state;
+	world.device_after = 1;
+	assert_int_equal(service_load_bmc(), 1);
+	has_run("");
+}
+
+static void drivers_are_loaded_and_waited_for(void **state)
+{
+	(void)state;
+	program("modprobe", "exit 0");
+	world.device_after = 2;
+	assert_int_equal(service_load_bmc(), 1);
+	assert_int_equal(world.n_waits, 1);
+	has_run("modprobe -a ipmi_si ipmi_devintf\n");
+}
+
+/* No driver, no device: nothing is waited for. */
+static void machine_without_a_bmc_does_not_wait(void **state)
+{
+	(void)state;
+	program("modprobe", "exit 1");
+	world.device_after = 3;
+	assert_int_equal(service_load_bmc(), 0);
+	assert_int_equal(world.n_waits, 0);
+}
+
+static void driver_that_hangs_is_left_behind(void **state)
+{
+	(void)state;
+	program("modprobe", "exec /bin/sleep 1");
+	world.device_after = 3;
+	assert_int_equal(service_load_bmc(), 0);
+	assert_int_equal(world.n_waits, 0);
+	assert_int_equal(world.slept_ms, 60000);
+}
+
+/* --- at home ---------------------------------------------------------------------------------- */
+
+static void campaign_without_it_never_speaks_to_a_bmc(void **state)
+{
+	(void)state;
+	assert_int_equal(bmc_home(&campaign), 0);
+	assert_string_equal(world.calls, "");
+}
+
+static void it_is_stopped_at_home(void **state)
+{
+	(void)state;
+	armed_last(1200);
+	assert_int_equal(bmc_home(&campaign), 0);
+	assert_string_equal(world.calls, "stop,");
+	assert_string_equal(world.told, "");
+}
+
+static void silent_bmc_is_outlasted(void **state)
+{
+	static const int answers[] = {-ETIMEDOUT, -ENODEV, -EIO};
+
+	(void)state;
+	armed_last(1200);
+	world.up_s = 200;
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		world.answer = answers[i];
+		world.told[0] = '\0';
+		assert_int_equal(bmc_home(&campaign), 1000);
+		assert_non_null(strstr(world.told, "its watchdog may reset this machine until "));
+		assert_non_null(strstr(world.told, "ipmitool mc watchdog off"));
+	}
+}
+
+/* It was armed before this kernel started. */
+static void silence_is_nothing_once_the_time_is_over(void **state)
+{
+	(void)state;
+	armed_last(1200);
+	world.answer = -ETIMEDOUT;
+	world.up_s = 1200;
+	assert_int_equal(bmc_home(&campaign), 0);
+	assert_string_equal(world.told, "");
+	world.up_s = 1199;
+	assert_int_equal(bmc_home(&campaign), 1);
+}
+
+static void silence_is_nothing_where_it_was_not_armed(void **state)
+{
+	(void)state;
+	armed_last(0);
+	world.answer = -ETIMEDOUT;
+	assert_int_equal(bmc_home(&campaign), 0);
+	assert_string_equal(world.told, "");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(armed_just_before_the_reboot),
+		TEST(stopped_on_the_way_home),
+		TEST(reboot_that_is_refused_stops_it_again),
+		TEST(no_systemctl_stops_it_again),
+		TEST(bmc_that_is_not_armed_keeps_nobody_from_rebooting),
+		TEST(drivers_that_are_there_are_not_loaded),
+		TEST(drivers_are_loaded_and_waited_for),
+		TEST(machine_without_a_bmc_does_not_wait),
+		TEST(driver_that_hangs_is_left_behind),
+		TEST(campaign_without_it_never_speaks_to_a_bmc),
+		TEST(it_is_stopped_at_home),
+		TEST(silent_bmc_is_outlasted),
+		TEST(silence_is_nothing_once_the_time_is_over),
+		TEST(silence_is_nothing_where_it_was_not_armed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
