@@ -220,7 +220,7 @@ static int worker(const char *token)
 	struct attempt_record armed;
 	struct campaign *c = NULL;
 	unsigned boot, attempt;
-	int todo[8], is_it;
+	int todo[8] = {0}, is_it;
 
 	assert_int_equal(campaign_load(world.store, world.plan, NULL, &c), 0);
 	is_it = campaign_open_attempt(c, &boot, &attempt);
