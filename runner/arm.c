@@ -61,12 +61,18 @@ static int find_bmc_s(struct store *s, const struct plan *plan, unsigned boot, u
 	int r;
 
 	*out = 0;
-	if (!plan_uses_bmc(plan) || !bmc_may_be_armed(""))
+	if (!plan_uses_bmc(plan))
 		return 0;
 	r = campaign_load(s, plan, NULL, &c);
 	if (r < 0)
 		return log_errno(r, "read campaign %s", plan->id);
 	*out = campaign_bmc_s(c, boot);
+	if (*out == 0 || bmc_may_be_armed(""))
+		return 0;
+	log_warn("boot %u begins without the BMC's watchdog: a hang before recount starts needs a "
+		 "power cycle",
+		 boot);
+	*out = 0;
 	return 0;
 }
 

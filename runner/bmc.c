@@ -29,8 +29,9 @@ enum { RESET_WATCHDOG = 0x22, SET_WATCHDOG = 0x24, GET_WATCHDOG = 0x25 };
 
 #define BUSY	  0xc0 /* completion code: try again */
 #define TIMED_OUT 0xc3
+#define UNKNOWN	  0xff /* Linux's, too, when the way to the BMC fails (IPMI_ERR_UNSPECIFIED) */
 #define TRIES	  3
-#define ANSWER_MS 5000
+#define ANSWER_MS 2000
 #define RETRY_MS  200
 
 static void sleep_ms(int ms)
@@ -177,8 +178,13 @@ static int await(int fd, long id, uint8_t command, uint8_t answer[IPMI_MAX_MSG_L
 	return -ETIMEDOUT;
 }
 
-/* One command and its answer, completion code first. An answer that says "busy" or "timed out" is
- * asked for again; so is one that never comes. */
+static int is_passing(uint8_t code)
+{
+	return code == BUSY || code == TIMED_OUT || code == UNKNOWN;
+}
+
+/* One command and its answer, completion code first. An answer that may be another the next time
+ * is asked for again; so is one that never comes. */
 static int talk(int fd, uint8_t command, const uint8_t *data, size_t data_len,
 		uint8_t answer[IPMI_MAX_MSG_LENGTH], size_t *len)
 {
@@ -192,7 +198,7 @@ static int talk(int fd, uint8_t command, const uint8_t *data, size_t data_len,
 			r = await(fd, id, command, answer, len);
 		if (r == 0 && *len == 0)
 			r = -EBADMSG;
-		if (r == 0 && answer[0] != BUSY && answer[0] != TIMED_OUT)
+		if (r == 0 && (!is_passing(answer[0]) || try == TRIES - 1))
 			return 0;
 		if (r != 0 && r != -ETIMEDOUT && r != -EAGAIN)
 			return r;
@@ -227,6 +233,16 @@ static int get(int fd, struct bmc_timer *out)
 	return r < 0 ? log_errno(r, "ask the BMC for its watchdog") : 0;
 }
 
+/* 1, which is said. */
+static int is_left_alone(const struct bmc_timer *t)
+{
+	if (!bmc_is_foreign(t))
+		return 0;
+	log_info("the BMC's watchdog runs for somebody else (%s); it is left alone",
+		 bmc_use_name(t->use));
+	return 1;
+}
+
 static int set_stopped(int fd)
 {
 	uint8_t data[BMC_SET_BYTES];
@@ -247,7 +263,7 @@ int bmc_may_be_armed(const char *root)
 	_cleanup_close_ int fd = open_device(root);
 	struct bmc_timer t = {0};
 
-	return fd >= 0 && get(fd, &t) == 0 && !bmc_is_foreign(&t);
+	return fd >= 0 && get(fd, &t) == 0 && !is_left_alone(&t);
 }
 
 int bmc_arm(const char *root, unsigned seconds)
@@ -259,11 +275,8 @@ int bmc_arm(const char *root, unsigned seconds)
 
 	if (r < 0)
 		return r;
-	if (bmc_is_foreign(&t)) {
-		log_info("the BMC's watchdog runs for somebody else (%s); it is left alone",
-			 bmc_use_name(t.use));
+	if (is_left_alone(&t))
 		return -EBUSY;
-	}
 	bmc_encode_arm(seconds, data);
 	r = command(fd, SET_WATCHDOG, data, sizeof(data));
 	if (r == 0)
@@ -289,7 +302,7 @@ int bmc_stop(const char *root)
 		return r;
 	if (t.use == BMC_USE_OS_LOAD && t.has_fired)
 		log_info("the BMC's watchdog has reset this machine");
-	else if (!bmc_is_ours(&t))
+	else if (is_left_alone(&t) || !bmc_is_ours(&t))
 		return 0;
 	r = set_stopped(fd);
 	if (r < 0)

@@ -63,8 +63,8 @@ const char *bmc_use_name(unsigned use);
 
 /*
  * Each opens the device below @root ("": the running machine's). A command is given up after three
- * times 5 s without an answer, so that a BMC which stops answering in the middle costs a minute and
- * a half at most. What was done is logged, and so are failures, but for -ENODEV: there is no
+ * times 2 s without an answer, so that a BMC which stops answering in the middle costs half a
+ * minute at most. What was done is logged, and so are failures, but for -ENODEV: there is no
  * device.
  */
 
@@ -76,7 +76,7 @@ int bmc_may_be_armed(const char *root);
 int bmc_arm(const char *root, unsigned seconds) _must_check_;
 
 /* Stops it where it runs, or may run, for us. Says so, and whether it has fired. 0 also when it
- * does not. */
+ * does not, or runs for somebody else, which is said. */
 int bmc_stop(const char *root) _must_check_;
 
 /* 1: the device is there, or came within @ms. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Stops a timer that another boot has left, or outlasts it. */
+/* Arms the timer with the reboot; stops what another boot has left, or tells how long it lasts. */
 #include "runner/bmc_home.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <time.h>
 
 #include "results/log.h"
@@ -9,39 +11,82 @@
 #include "runner/referee.h"
 #include "runner/service.h"
 
-/* Of the attempt that was armed last. */
-static unsigned last_bmc_s(const struct campaign *c)
+int bmc_home_load(void)
 {
+	static const char *const modules[] = {"ipmi_si", "ipmi_devintf", NULL};
+
+	return bmc_wait("", 0) || (service_modprobe(modules) && bmc_wait("", BMC_DEVICE_MS));
+}
+
+static void tell(unsigned left_s)
+{
+	time_t end_s = time(NULL) + left_s;
+	char text[160], until[16];
+	struct tm tm;
+
+	strftime(until, sizeof(until), "%H:%M:%S", localtime_r(&end_s, &tm));
+	snprintf(text, sizeof(text),
+		 "recount: the BMC does not answer; its watchdog may reset this machine until %s "
+		 "(ipmitool mc watchdog off stops it)",
+		 until);
+	service_tell(BMC_HOME_NOTICE, text);
+	log_warn("%s", text);
+}
+
+static int reboot_guarded(unsigned bmc_s)
+{
+	int r, armed = bmc_arm("", bmc_s);
+
+	if (armed < 0)
+		log_warn("the BMC's watchdog is not armed: a kernel that hangs early would need a "
+			 "power cycle");
+	r = service_reboot();
+	if (r < 0 && bmc_stop("") < 0 && armed != -ENODEV)
+		tell(bmc_s);
+	return r;
+}
+
+int bmc_home_reboot(unsigned bmc_s)
+{
+	sigset_t enders, before;
+	int r;
+
+	sigemptyset(&enders);
+	sigaddset(&enders, SIGINT);
+	sigaddset(&enders, SIGHUP);
+	sigaddset(&enders, SIGTERM);
+	sigprocmask(SIG_BLOCK, &enders, &before);
+	r = bmc_s ? reboot_guarded(bmc_s) : service_reboot();
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+unsigned bmc_home_armed_s(const struct campaign *c)
+{
+	const struct attempt_state *last;
 	unsigned boot, attempt;
 	int64_t armed_s;
 
-	return referee_last_armed(c, &boot, &attempt, &armed_s)
-		       ? c->boots[boot].attempts[attempt - 1].armed.bmc_s
-		       : 0;
+	if (!plan_uses_bmc(c->plan) || !referee_last_armed(c, &boot, &attempt, &armed_s))
+		return 0;
+	last = &c->boots[boot].attempts[attempt - 1];
+	/* A boot that is done has stopped it, or had never begun its trials. */
+	return last->done ? 0 : last->armed.bmc_s;
 }
 
-unsigned bmc_home(const struct campaign *c)
+unsigned bmc_home_stop(unsigned armed_s)
 {
 	struct timespec up;
-	unsigned armed_s, left_s;
-	char text[200], until[16];
-	time_t end_s;
-	struct tm tm;
+	unsigned left_s;
 
-	if (!plan_uses_bmc(c->plan) || bmc_stop("") == 0)
+	if (bmc_stop("") == 0) {
+		service_untell(BMC_HOME_NOTICE);
 		return 0;
-	armed_s = last_bmc_s(c);
+	}
 	clock_gettime(CLOCK_BOOTTIME, &up);
 	if (up.tv_sec >= (time_t)armed_s)
 		return 0;
 	left_s = armed_s - (unsigned)up.tv_sec;
-	end_s = time(NULL) + left_s;
-	strftime(until, sizeof(until), "%H:%M:%S", localtime_r(&end_s, &tm));
-	snprintf(text, sizeof(text),
-		 "recount %s: the BMC does not answer; its watchdog may reset this machine until "
-		 "%s (ipmitool mc watchdog off stops it)",
-		 c->plan->id, until);
-	service_tell(text);
-	log_warn("%s", text);
+	tell(left_s);
 	return left_s;
 }

@@ -53,14 +53,13 @@ const char *bmc_kernel_unfit(const char *root)
 	/* systemd leaves that one running through a reboot, and it would be overwritten by it. */
 	snprintf(path, sizeof(path), "%s/sys/module/ipmi_watchdog", root);
 	if (access(path, F_OK) == 0)
-		return "the module ipmi_watchdog has it (rmmod ipmi_watchdog, and keep it from "
-		       "being loaded: systemd lets its timer run through a reboot, and it could "
-		       "reset a trial)";
+		return "ipmi_watchdog has it (rmmod ipmi_watchdog, and keep it from being loaded: "
+		       "systemd lets its timer run through a reboot, and it could reset a trial)";
 	snprintf(path, sizeof(path), "%s/sys/class/ipmi/ipmi0/device/driver", root);
 	n = readlink(path, driver, sizeof(driver) - 1);
 	driver[n < 0 ? 0 : n] = '\0';
 	slash = strrchr(driver, '/');
-	if (slash && !strcmp(slash + 1, "ipmi_ssif"))
-		return "it is reached through ipmi_ssif, and recount-init knows ipmi_si only";
+	if (slash && strcmp(slash + 1, "ipmi_si") != 0)
+		return "it is not reached through ipmi_si, the one way that recount-init knows";
 	return NULL;
 }

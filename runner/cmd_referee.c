@@ -165,8 +165,8 @@ static enum course decide(struct referee *f, struct settle *s, const char *token
 
 	if (settle_load(s) < 0)
 		return COURSE_FAILED;
-	if (!*f->machine->root)
-		f->bmc_left_s = bmc_home(s->campaign);
+	if (!*f->machine->root && bmc_home_armed_s(s->campaign))
+		f->bmc_left_s = bmc_home_stop(bmc_home_armed_s(s->campaign));
 	if (settle_open(s, token, &finding) < 0)
 		return COURSE_FAILED;
 	if (finding.verdict == REFEREE_GO_HOME)
@@ -334,6 +334,9 @@ static enum course announce(struct referee *f, enum course course)
 			     .what = what,
 			     .notice_s = f->options->notice_s};
 
+	if (course == COURSE_BOOT && f->bmc_left_s)
+		p.after_s = f->bmc_left_s + BMC_SPARE_S;
+	f->bmc_left_s = 0;
 	snprintf(who, sizeof(who), "recount %s", f->id);
 	if (course == COURSE_BOOT)
 		snprintf(what, sizeof(what), "boot %u of %zu (%s, attempt %u) begins", f->boot,
@@ -347,27 +350,18 @@ static enum course announce(struct referee *f, enum course course)
 	return course;
 }
 
-/*
- * Arms what is to be armed and reboots. @wanted: the machine goes down. The lock is held from the
- * first to the last, or a `stop` could come between the key and the BMC's watchdog, and find
- * nothing to stop.
- */
-static enum course set_off(struct referee *f, enum course wanted)
+/* @wanted: the machine goes down. */
+static enum course arm_and_reboot(struct referee *f, enum course wanted)
 {
-	_cleanup_close_ int lock = -1;
-	enum course course = wanted;
+	enum course course = wanted == COURSE_BOOT ? with_store(f, arm) : wanted;
 
-	if (take_lock(f, &lock) < 0)
-		return COURSE_FAILED;
-	if (wanted == COURSE_BOOT)
-		course = with_store(f, arm);
 	if (course != wanted)
 		return course;
 	if (!launch_reboots(f->options)) {
 		log_info("the reboot is left to you");
 		return COURSE_ENDED;
 	}
-	if (service_reboot(wanted == COURSE_BOOT ? f->bmc_s : 0) == 0)
+	if (bmc_home_reboot(wanted == COURSE_BOOT ? f->bmc_s : 0) == 0)
 		return wanted;
 	/* Armed and not rebooted, the next reboot of anyone would be a surprise. */
 	if (wanted == COURSE_BOOT && with_store(f, take_back) != COURSE_ENDED)
@@ -375,16 +369,23 @@ static enum course set_off(struct referee *f, enum course wanted)
 	return COURSE_AGAIN;
 }
 
-/* So that whoever ends this process finds all of it done or nothing. */
-static enum course set_off_undisturbed(struct referee *f, enum course wanted)
+/*
+ * With the lock from the first to the last, or a `stop` could come between the key and the BMC's
+ * watchdog, and find nothing to stop; and so that whoever ends this process finds all of it done or
+ * nothing.
+ */
+static enum course set_off(struct referee *f, enum course wanted)
 {
+	_cleanup_close_ int lock = -1;
 	enum course course;
 	sigset_t term;
 
+	if (take_lock(f, &lock) < 0)
+		return COURSE_FAILED;
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
 	sigprocmask(SIG_BLOCK, &term, NULL);
-	course = set_off(f, wanted);
+	course = arm_and_reboot(f, wanted);
 	sigprocmask(SIG_UNBLOCK, &term, NULL);
 	return course;
 }
@@ -397,12 +398,10 @@ static int go(struct referee *f, enum course wanted)
 
 	if (live)
 		service_stop_timers();
-	if (wanted == COURSE_BOOT && f->bmc_left_s)
-		wait_s(f->bmc_left_s + BMC_SPARE_S);
 	for (try = 1;; try++) {
 		course = announce(f, wanted);
 		if (course == wanted)
-			course = set_off_undisturbed(f, wanted);
+			course = set_off(f, wanted);
 		if (course != COURSE_AGAIN || try == REBOOT_TRIES)
 			break;
 		log_info("it is tried again in %u s", REBOOT_AGAIN_S);
@@ -411,7 +410,7 @@ static int go(struct referee *f, enum course wanted)
 	if (course == wanted)
 		return EXIT_DONE;
 	if (live)
-		service_untell();
+		service_untell(SERVICE_NOTICE);
 	return exit_code(course);
 }
 
@@ -439,7 +438,7 @@ int verb_referee(const struct options *o)
 	if (!*o->root) {
 		signal(SIGTERM, on_term);
 		/* A timer of ours may be counting, whatever the rest is like. */
-		if (o->bmc && service_load_bmc())
+		if (o->bmc && bmc_home_load())
 			(void)!bmc_stop("");
 	}
 	await_store(o->root);

@@ -241,6 +241,8 @@ static int resume(const struct options *o, const struct machine *m, struct store
 	r = check(o, m, s, plan);
 	if (r != EXIT_DONE)
 		return r;
+	if (!launch_bmc_is_quiet(o, plan))
+		return EXIT_REFUSED;
 	l.plan = plan;
 	l.bmc_s = launch_reboots(o) ? bmc_s : NULL;
 	printf("campaign %s goes on\n", id);

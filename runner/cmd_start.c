@@ -229,6 +229,8 @@ int verb_start(const struct options *o)
 	code = draw(o, m, &plan);
 	if (code != EXIT_DONE)
 		return code;
+	if (!launch_bmc_is_quiet(o, plan))
+		return EXIT_REFUSED;
 	print_summary(plan);
 	r = launch_confirm(o, o->no_reboot ? "Install and arm it?" : "Reboot now?");
 	if (r == -ENOTTY)

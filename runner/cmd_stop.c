@@ -7,6 +7,7 @@
 #include "grub/oneshot.h"
 #include "results/log.h"
 #include "runner/bmc.h"
+#include "runner/bmc_home.h"
 #include "runner/install.h"
 #include "runner/machine.h"
 #include "runner/service.h"
@@ -15,9 +16,18 @@
 
 struct undone {
 	char id[STORE_ID]; /* of the campaign that was active; "": none */
+	int uses_bmc;	   /* its watchdog may be counting for that campaign */
 	int something;	   /* anything at all was there to undo */
 	int failed;
 };
+
+static int uses_bmc(struct store *s, const char *id)
+{
+	_cleanup_(cleanup_plan) struct plan *plan = NULL;
+	char sha256[PLAN_SHA256];
+
+	return store_plan(s, id, &plan, sha256, NULL) == 0 && plan_uses_bmc(plan);
+}
 
 /* The key goes first: from then on every boot is the machine's default. */
 static void stop_in_store(struct store *s, struct undone *u)
@@ -42,6 +52,7 @@ static void stop_in_store(struct store *s, struct undone *u)
 	if (r == -ENOENT)
 		return;
 	u->something = 1;
+	u->uses_bmc = uses_bmc(s, u->id);
 	r = store_deactivate(s);
 	if (r < 0) {
 		log_errno(r, "end the active campaign");
@@ -52,7 +63,7 @@ static void stop_in_store(struct store *s, struct undone *u)
 static void stop_outside(const struct machine *m, struct undone *u)
 {
 	if (!*m->root)
-		service_untell();
+		service_untell(SERVICE_NOTICE);
 	if (!install_outside_present(m->root))
 		return;
 	u->something = 1;
@@ -72,17 +83,12 @@ static int open_store(const struct machine *m, struct store **s)
 	return machine_open_store(m, s);
 }
 
-/* Another boot may have left its watchdog counting; what it does not do is said. Drivers are loaded
- * for a campaign only that uses it. */
-static void stop_bmc(const struct machine *m, struct store *s)
+/* Another boot may have left it counting. */
+static void stop_bmc(struct undone *u)
 {
-	_cleanup_(cleanup_plan) struct plan *plan = NULL;
-	char id[STORE_ID], sha256[PLAN_SHA256];
-
-	if (s && !*m->root && store_active(s, id) == 0 &&
-	    store_plan(s, id, &plan, sha256, NULL) == 0 && plan_uses_bmc(plan))
-		(void)service_load_bmc();
-	(void)!bmc_stop(m->root);
+	(void)bmc_home_load();
+	if (bmc_home_stop(BMC_ARM_S) > 0)
+		u->failed = 1;
 }
 
 /* Undoes everything but, unless @uninstall, the store's boot files. */
@@ -105,7 +111,6 @@ static int undo(const struct options *o, int uninstall, struct undone *u)
 	if (r < 0)
 		return r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
 	r = open_store(m, &s);
-	stop_bmc(m, r == 0 ? s : NULL);
 	/* Which of two is the campaign's, a person has to say first. */
 	if (r == -ENOTUNIQ)
 		return EXIT_REFUSED;
@@ -120,6 +125,8 @@ static int undo(const struct options *o, int uninstall, struct undone *u)
 	}
 	/* Also when the store could not be used: without the block GRUB never looks at it. */
 	stop_outside(m, u);
+	if (u->uses_bmc && !*m->root)
+		stop_bmc(u);
 	return u->failed ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -8,6 +8,8 @@
 #include "grub/oneshot.h"
 #include "results/log.h"
 #include "runner/arm.h"
+#include "runner/bmc.h"
+#include "runner/bmc_home.h"
 #include "runner/install.h"
 #include "runner/service.h"
 
@@ -198,6 +200,17 @@ int launch_install(const struct launch *l, int *arming)
 	return r;
 }
 
+int launch_bmc_is_quiet(const struct options *o, const struct plan *plan)
+{
+	if (*o->root || !plan_uses_bmc(plan))
+		return 1;
+	(void)bmc_home_load();
+	if (bmc_home_stop(BMC_ARM_S) == 0)
+		return 1;
+	log_info("refused; nothing was changed: try again after that time");
+	return 0;
+}
+
 int launch_confirm(const struct options *o, const char *question)
 {
 	char line[16];
@@ -231,7 +244,7 @@ int launch_reboot(const struct options *o, const char *id, unsigned bmc_s)
 	printf("rebooting\n");
 	fflush(stdout);
 	sync();
-	if (service_reboot(bmc_s) == 0)
+	if (bmc_home_reboot(bmc_s) == 0)
 		return EXIT_DONE;
 	log_info("%s is armed: reboot the machine yourself, or take it back with `recount stop`",
 		 id);

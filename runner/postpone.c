@@ -20,7 +20,7 @@
 static void say(const struct postpone *p, const char *text)
 {
 	if (!*p->root)
-		service_tell(text);
+		service_tell(SERVICE_NOTICE, text);
 	log_info("%s", text);
 }
 
@@ -110,10 +110,12 @@ int postpone(const struct postpone *p)
 {
 	int r;
 
+	if (p->after_s && !wait_s(p, p->after_s))
+		return 0;
 	do
 		r = await_free(p) ? give_notice(p) : 0;
 	while (r == -EAGAIN);
 	if (r == 0 && !*p->root)
-		service_untell();
+		service_untell(SERVICE_NOTICE);
 	return r;
 }

@@ -14,12 +14,13 @@ struct postpone {	  /* all borrowed */
 	const char *root; /* "" on the running machine; else only package managers are asked */
 	const char *who, *what; /* "recount 2026-11-30-a", "boot 3 of 12 begins": in what is said */
 	unsigned notice_s;
+	unsigned after_s; /* nothing is said or done before so many seconds are over */
 };
 
 /*
- * Returns 1 when the reboot may come, and has been announced for notice_s; 0 when recount was
- * removed from the machine meanwhile (`recount stop`). Says on the console, to those who are logged
- * in and to those who log in what is waited for, once, and when it ends.
+ * Returns 1 when after_s are over, the reboot may come and has been announced for notice_s; 0 when
+ * recount was removed from the machine meanwhile (`recount stop`). Says on the console, to those
+ * who are logged in and to those who log in what is waited for, once, and when it ends.
  */
 int postpone(const struct postpone *p);
 

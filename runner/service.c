@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Runs systemctl and wall. */
+/* Runs systemctl, modprobe and wall. */
 #include "runner/service.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "results/log.h"
-#include "runner/bmc.h"
 
 #define POLL_MS	    20
 #define MODPROBE_MS 60000
@@ -81,40 +80,27 @@ static int run(const char *const argv[], int quiet)
 	return run_limited(argv, quiet, 0);
 }
 
-static void set_bmc(unsigned seconds)
-{
-	int r = seconds ? bmc_arm("", seconds) : bmc_stop("");
-
-	if (r < 0 && seconds)
-		log_warn("the BMC's watchdog is not armed: a kernel that hangs early would need a "
-			 "power cycle");
-}
-
-int service_reboot(unsigned bmc_s)
+int service_reboot(void)
 {
 	static const char *const argv[] = {"systemctl", "reboot", NULL};
-	int r;
+	int r = run(argv, 0);
 
-	set_bmc(bmc_s);
-	r = run(argv, 0);
-	if (r == 0)
-		return 0;
-	set_bmc(0);
 	if (r > 0) {
 		log_warn("systemctl reboot was refused (exit status %d)", r);
 		return -ECHILD;
 	}
-	return log_errno(r, "run systemctl reboot");
+	return r < 0 ? log_errno(r, "run systemctl reboot") : 0;
 }
 
-int service_load_bmc(void)
+int service_modprobe(const char *const modules[])
 {
-	static const char *const argv[] = {"modprobe", "-a", "ipmi_si", "ipmi_devintf", NULL};
+	const char *argv[8] = {"modprobe", "-a"};
+	size_t n = 2;
 
-	if (bmc_wait("", 0))
-		return 1;
-	/* A driver whose BMC is dead may take its time, or not end at all. */
-	return run_limited(argv, 1, MODPROBE_MS) == 0 && bmc_wait("", BMC_DEVICE_MS);
+	for (; *modules && n < ARRAY_SIZE(argv) - 1; modules++)
+		argv[n++] = *modules;
+	/* A driver whose device is dead may take its time, or not end at all. */
+	return run_limited(argv, 1, MODPROBE_MS) == 0;
 }
 
 void service_stop_timers(void)
@@ -139,27 +125,27 @@ void service_reload(void)
 }
 
 /* For those who are not there yet. What cannot be written here is no reason not to go on. */
-static void put_notice(const char *text)
+static void put_notice(const char *path, const char *text)
 {
 	_cleanup_close_ int fd = -1;
 
 	mkdir("/run/motd.d", 0755);
-	fd = open(SERVICE_NOTICE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd >= 0)
 		dprintf(fd, "%s\n", text);
 }
 
-void service_untell(void)
+void service_untell(const char *notice)
 {
-	unlink(SERVICE_NOTICE);
+	unlink(notice);
 }
 
-void service_tell(const char *text)
+void service_tell(const char *notice, const char *text)
 {
 	const char *const argv[] = {"wall", text, NULL};
 	_cleanup_close_ int fd = -1;
 
-	put_notice(text);
+	put_notice(notice, text);
 	if (run(argv, 1) == 0)
 		return;
 	fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);

@@ -8,15 +8,12 @@
 
 #include "results/macro.h"
 
-/* An ordinary `systemctl reboot`, never forced, with the BMC's watchdog armed for @bmc_s just
- * before (0: stopped, if it runs for us); it is stopped again where the reboot is refused. What the
- * BMC does not do is logged and keeps nobody from rebooting. Returns when it was accepted. Logs
- * failures. */
-int service_reboot(unsigned bmc_s) _must_check_;
+/* An ordinary `systemctl reboot`, never forced. Returns when it was accepted. Logs failures. */
+int service_reboot(void) _must_check_;
 
-/* Loads the drivers of /dev/ipmi0, which few systems do by themselves, and waits for the device;
- * more than a minute when a driver hangs. 1: it is there. */
-int service_load_bmc(void);
+/* Loads these modules (NULL-terminated, five at most). 1: all are there; 0: not, or not within a
+ * minute. */
+int service_modprobe(const char *const modules[]);
 
 /* Stops the timers that would start package and trim jobs in this boot; they are back after the
  * next. Those that do not exist are passed over. */
@@ -30,9 +27,9 @@ void service_reload(void);
 #define SERVICE_NOTICE "/run/motd.d/recount"
 
 /* Prints @text on every terminal (wall), or on the console alone where there is no wall; whoever
- * logs in later reads it, too (pam_motd(8) shows /run/motd.d), until the next service_tell(),
- * service_untell() or reboot. */
-void service_tell(const char *text);
-void service_untell(void);
+ * logs in later reads it, too (pam_motd(8) shows /run/motd.d), until the next service_tell() of the
+ * same file @notice, its service_untell() or a reboot. */
+void service_tell(const char *notice, const char *text);
+void service_untell(const char *notice);
 
 #endif

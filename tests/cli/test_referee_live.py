@@ -2,20 +2,24 @@
 """The referee on the running machine, as its unit starts it: without --root, but in a mount namespace
 whose /boot, /etc/systemd/system, /run, /dev and block devices are those of a machine made of files,
 and with a PATH whose systemctl, loginctl and wall do as the test says."""
+import datetime
+import json
 import os
+import re
 import struct
 import subprocess
 import time
 
 import pytest
 
-from storemachine import RECOUNT, Machine, campaign_id
+from storemachine import RECOUNT, Machine, attempt, campaign_id
 
 # What is compared must lie where the namespace has it.
 TOOLS = ("boot/gcc", "boot/make")
 
 SCRIPTS = {
     "systemctl": 'echo "$@" >>$D/systemctl.log\n[ "$1" != reboot ] || exit $(cat $D/refuse)\n',
+    "modprobe": 'echo "$@" >>$D/modprobe.log\nexit 1\n',
     "wall": 'echo "$1" >>$D/wall.log; cp /run/motd.d/recount $D/motd\n',
     "loginctl": """[ ! -e $D/no-logind ] || exit 1
 case "$*" in
@@ -63,13 +67,18 @@ class Referee:
     def logout(self):
         (self.folder / "sessions").write_text("")
 
-    def start(self, *words):
+    def start(self, *words, uptime_s=None):
+        """@uptime_s: since this machine's kernel started."""
+        clock = []
+        if uptime_s is not None:
+            shift_s = uptime_s - int(time.clock_gettime(time.CLOCK_BOOTTIME))
+            clock = ["--time", f"--boottime={shift_s}", "--fork", "--kill-child"]
         device = os.stat(self.machine.loop).st_rdev
         env = {**os.environ, "D": str(self.folder), "ROOT": str(self.machine.root),
                "LOOP": f"{os.major(device)} {os.minor(device)}",
                "PATH": f"{self.folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
         self.process = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", ENTER, "sh", RECOUNT,
+            ["unshare", *clock, "--mount", "sh", "-c", ENTER, "sh", RECOUNT,
              "referee", *words], env=env, stdin=subprocess.DEVNULL,
             stdout=open(self.folder / "out", "wb"), stderr=subprocess.STDOUT)
 
@@ -181,6 +190,27 @@ def test_who_logs_in_during_the_notice_is_waited_for(referee):
     referee.wait("waits until nobody is logged in: bob on pts/3")
     assert "bob" in referee.motd and not armed(referee.machine)
     stop(referee)
+
+
+def test_bmc_that_does_not_answer_is_outlasted(referee):
+    """Its watchdog was armed before this kernel started, five minutes ago, for 20."""
+    m = referee.machine
+    plan = m.plan()
+    plan["entries"][0]["bmc_s"] = 1200
+    m.put(m.tmp, f"campaigns/{campaign_id()}/plan.json", json.dumps(plan).encode())
+    m.put_record(0, "attempt-1.json", {**attempt(m, 0, 1), "bmc_s": 1200})
+    referee.start("--bmc", "--notice", "60", uptime_s=300)
+    referee.wait("its watchdog may reset this machine until ")
+    until = re.search(r"until ([\d:]+)", referee.said())[1]
+    time.sleep(3)
+    assert referee.read("modprobe.log") == "-a ipmi_si ipmi_devintf\n"
+    assert "begins" not in referee.said() and not armed(m)
+    stop(referee)
+    # True all the same.
+    assert until in referee.read("wall.log") and until in referee.read("run/motd.d/recount-bmc")
+    left_s = (datetime.datetime.strptime(until, "%H:%M:%S") -
+              datetime.datetime.now()).seconds
+    assert 840 < left_s <= 900
 
 
 def test_waits_for_an_inhibitor(referee):

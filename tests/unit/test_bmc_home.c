@@ -8,8 +8,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "runner/bmc.h"
@@ -24,11 +26,12 @@ static struct boot_state boots[64];
 static struct campaign campaign;
 
 static struct {
-	int answer;	  /* of bmc_arm() and bmc_stop() */
+	int arm_answer, stop_answer;
 	int device_after; /* the device is there at the n-th look */
 	time_t up_s;	  /* since this kernel started */
 	char calls[256];  /* "arm 1200,stop," */
-	char told[512];	  /* to everybody */
+	char calls_at_signal[256];
+	char told[512]; /* to everybody */
 	int n_looks, n_waits;
 	int64_t slept_ms;
 } world;
@@ -36,7 +39,8 @@ static struct {
 int __wrap_bmc_arm(const char *where, unsigned seconds);
 int __wrap_bmc_stop(const char *where);
 int __wrap_bmc_wait(const char *where, int ms);
-void __wrap_service_tell(const char *text);
+void __wrap_service_tell(const char *notice, const char *text);
+void __wrap_service_untell(const char *notice);
 int __wrap_clock_gettime(clockid_t id, struct timespec *out);
 int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
 
@@ -54,14 +58,14 @@ int __wrap_bmc_arm(const char *where, unsigned seconds)
 	assert_string_equal(where, "");
 	snprintf(call, sizeof(call), "arm %u", seconds);
 	note(call);
-	return world.answer;
+	return world.arm_answer;
 }
 
 int __wrap_bmc_stop(const char *where)
 {
 	assert_string_equal(where, "");
 	note("stop");
-	return world.answer;
+	return world.stop_answer;
 }
 
 int __wrap_bmc_wait(const char *where, int ms)
@@ -71,8 +75,15 @@ int __wrap_bmc_wait(const char *where, int ms)
 	return ++world.n_looks >= world.device_after;
 }
 
-void __wrap_service_tell(const char *text)
+void __wrap_service_untell(const char *notice)
 {
+	assert_string_equal(notice, BMC_HOME_NOTICE);
+	world.told[0] = '\0';
+}
+
+void __wrap_service_tell(const char *notice, const char *text)
+{
+	assert_string_equal(notice, BMC_HOME_NOTICE);
 	snprintf(world.told, sizeof(world.told), "%s", text);
 }
 
@@ -91,6 +102,12 @@ int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &short_time, NULL);
 	world.slept_ms += wanted->tv_sec * 1000 + wanted->tv_nsec / 1000000;
 	return 0;
+}
+
+static void remember(int signal)
+{
+	(void)signal;
+	memcpy(world.calls_at_signal, world.calls, sizeof(world.calls));
 }
 
 /* The program @name in $PATH, a shell script. */
@@ -116,6 +133,27 @@ static void has_run(const char *expected)
 		fclose(f);
 	}
 	assert_string_equal(text, expected);
+}
+
+/* What has written its process into the file pid. */
+static void kill_hanging(void)
+{
+	char path[2 * FAKEROOT_PATH];
+	FILE *f = NULL;
+	int pid = 0;
+
+	fakeroot_path(path, root, "pid");
+	for (int i = 0; pid == 0 && i < 1000; i++) {
+		f = fopen(path, "r");
+		if (f && fscanf(f, "%d", &pid) != 1)
+			pid = 0;
+		if (f)
+			fclose(f);
+		usleep(1000);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static int set_up(void **state)
@@ -157,31 +195,62 @@ static void armed_just_before_the_reboot(void **state)
 {
 	(void)state;
 	program("systemctl", "exit 0");
-	assert_int_equal(service_reboot(1200), 0);
+	assert_int_equal(bmc_home_reboot(1200), 0);
 	assert_string_equal(world.calls, "arm 1200,");
 	has_run("systemctl reboot\n");
 }
 
-static void stopped_on_the_way_home(void **state)
+/* Nothing is asked of a BMC that a campaign does not use. */
+static void left_alone_on_the_way_home(void **state)
 {
 	(void)state;
 	program("systemctl", "exit 0");
-	assert_int_equal(service_reboot(0), 0);
-	assert_string_equal(world.calls, "stop,");
+	assert_int_equal(bmc_home_reboot(0), 0);
+	assert_string_equal(world.calls, "");
+	has_run("systemctl reboot\n");
 }
 
 static void reboot_that_is_refused_stops_it_again(void **state)
 {
 	(void)state;
 	program("systemctl", "exit 1");
-	assert_int_equal(service_reboot(1200), -ECHILD);
+	assert_int_equal(bmc_home_reboot(1200), -ECHILD);
 	assert_string_equal(world.calls, "arm 1200,stop,");
+}
+
+static void one_that_cannot_be_stopped_again_is_told(void **state)
+{
+	(void)state;
+	program("systemctl", "exit 1");
+	world.stop_answer = -ETIMEDOUT;
+	assert_int_equal(bmc_home_reboot(1200), -ECHILD);
+	assert_non_null(strstr(world.told, "its watchdog may reset this machine until "));
+	world.told[0] = '\0';
+	world.arm_answer = world.stop_answer = -ENODEV;
+	assert_int_equal(bmc_home_reboot(1200), -ECHILD);
+	assert_string_equal(world.told, "");
+}
+
+/* A person who presses Ctrl-C, or loses the connection, in the middle. */
+static void signals_wait_until_all_is_done_or_undone(void **state)
+{
+	sigset_t blocked;
+
+	(void)state;
+	program("systemctl", "kill -TERM $PPID; exit 1");
+	signal(SIGTERM, remember);
+	assert_int_equal(bmc_home_reboot(1200), -ECHILD);
+	assert_string_equal(world.calls, "arm 1200,stop,");
+	assert_string_equal(world.calls_at_signal, "arm 1200,stop,");
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	assert_int_equal(sigismember(&blocked, SIGTERM), 0);
+	signal(SIGTERM, SIG_DFL);
 }
 
 static void no_systemctl_stops_it_again(void **state)
 {
 	(void)state;
-	assert_int_equal(service_reboot(1200), -ENOENT);
+	assert_int_equal(bmc_home_reboot(1200), -ENOENT);
 	assert_string_equal(world.calls, "arm 1200,stop,");
 }
 
@@ -189,8 +258,8 @@ static void bmc_that_is_not_armed_keeps_nobody_from_rebooting(void **state)
 {
 	(void)state;
 	program("systemctl", "exit 0");
-	world.answer = -ETIMEDOUT;
-	assert_int_equal(service_reboot(1200), 0);
+	world.arm_answer = -ETIMEDOUT;
+	assert_int_equal(bmc_home_reboot(1200), 0);
 	has_run("systemctl reboot\n");
 }
 
@@ -200,7 +269,7 @@ static void drivers_that_are_there_are_not_loaded(void **state)
 {
 	(void)state;
 	world.device_after = 1;
-	assert_int_equal(service_load_bmc(), 1);
+	assert_int_equal(bmc_home_load(), 1);
 	has_run("");
 }
 
@@ -209,7 +278,7 @@ static void drivers_are_loaded_and_waited_for(void **state)
 	(void)state;
 	program("modprobe", "exit 0");
 	world.device_after = 2;
-	assert_int_equal(service_load_bmc(), 1);
+	assert_int_equal(bmc_home_load(), 1);
 	assert_int_equal(world.n_waits, 1);
 	has_run("modprobe -a ipmi_si ipmi_devintf\n");
 }
@@ -220,49 +289,57 @@ static void machine_without_a_bmc_does_not_wait(void **state)
 	(void)state;
 	program("modprobe", "exit 1");
 	world.device_after = 3;
-	assert_int_equal(service_load_bmc(), 0);
+	assert_int_equal(bmc_home_load(), 0);
 	assert_int_equal(world.n_waits, 0);
 }
 
 static void driver_that_hangs_is_left_behind(void **state)
 {
 	(void)state;
-	program("modprobe", "exec /bin/sleep 1");
+	program("modprobe", "echo $$ >${0%/*}/pid; exec /bin/sleep 600");
 	world.device_after = 3;
-	assert_int_equal(service_load_bmc(), 0);
+	assert_int_equal(bmc_home_load(), 0);
 	assert_int_equal(world.n_waits, 0);
 	assert_int_equal(world.slept_ms, 60000);
+	kill_hanging();
 }
 
 /* --- at home ---------------------------------------------------------------------------------- */
 
-static void campaign_without_it_never_speaks_to_a_bmc(void **state)
+static void timer_of_the_last_attempt_counts_until_it_is_done(void **state)
 {
 	(void)state;
-	assert_int_equal(bmc_home(&campaign), 0);
-	assert_string_equal(world.calls, "");
+	assert_int_equal(bmc_home_armed_s(&campaign), 0);
+	armed_last(900);
+	assert_int_equal(bmc_home_armed_s(&campaign), 900);
+	attempts[1].failed = 1;
+	assert_int_equal(bmc_home_armed_s(&campaign), 900);
+	attempts[1].done = 1;
+	assert_int_equal(bmc_home_armed_s(&campaign), 0);
+	attempts[1].done = 0;
+	((struct plan *)campaign.plan)->entries[0].bmc_s = 0;
+	assert_int_equal(bmc_home_armed_s(&campaign), 0);
 }
 
-static void it_is_stopped_at_home(void **state)
+static void stopped_at_home_with_its_notice(void **state)
 {
 	(void)state;
-	armed_last(1200);
-	assert_int_equal(bmc_home(&campaign), 0);
+	snprintf(world.told, sizeof(world.told), "of before");
+	assert_int_equal(bmc_home_stop(1200), 0);
 	assert_string_equal(world.calls, "stop,");
 	assert_string_equal(world.told, "");
 }
 
-static void silent_bmc_is_outlasted(void **state)
+static void silent_bmc_is_told_with_its_time(void **state)
 {
 	static const int answers[] = {-ETIMEDOUT, -ENODEV, -EIO};
 
 	(void)state;
-	armed_last(1200);
 	world.up_s = 200;
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-		world.answer = answers[i];
+		world.stop_answer = answers[i];
 		world.told[0] = '\0';
-		assert_int_equal(bmc_home(&campaign), 1000);
+		assert_int_equal(bmc_home_stop(1200), 1000);
 		assert_non_null(strstr(world.told, "its watchdog may reset this machine until "));
 		assert_non_null(strstr(world.told, "ipmitool mc watchdog off"));
 	}
@@ -272,22 +349,12 @@ static void silent_bmc_is_outlasted(void **state)
 static void silence_is_nothing_once_the_time_is_over(void **state)
 {
 	(void)state;
-	armed_last(1200);
-	world.answer = -ETIMEDOUT;
+	world.stop_answer = -ETIMEDOUT;
 	world.up_s = 1200;
-	assert_int_equal(bmc_home(&campaign), 0);
+	assert_int_equal(bmc_home_stop(1200), 0);
 	assert_string_equal(world.told, "");
 	world.up_s = 1199;
-	assert_int_equal(bmc_home(&campaign), 1);
-}
-
-static void silence_is_nothing_where_it_was_not_armed(void **state)
-{
-	(void)state;
-	armed_last(0);
-	world.answer = -ETIMEDOUT;
-	assert_int_equal(bmc_home(&campaign), 0);
-	assert_string_equal(world.told, "");
+	assert_int_equal(bmc_home_stop(1200), 1);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -296,19 +363,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(armed_just_before_the_reboot),
-		TEST(stopped_on_the_way_home),
+		TEST(left_alone_on_the_way_home),
 		TEST(reboot_that_is_refused_stops_it_again),
+		TEST(one_that_cannot_be_stopped_again_is_told),
+		TEST(signals_wait_until_all_is_done_or_undone),
 		TEST(no_systemctl_stops_it_again),
 		TEST(bmc_that_is_not_armed_keeps_nobody_from_rebooting),
 		TEST(drivers_that_are_there_are_not_loaded),
 		TEST(drivers_are_loaded_and_waited_for),
 		TEST(machine_without_a_bmc_does_not_wait),
 		TEST(driver_that_hangs_is_left_behind),
-		TEST(campaign_without_it_never_speaks_to_a_bmc),
-		TEST(it_is_stopped_at_home),
-		TEST(silent_bmc_is_outlasted),
+		TEST(timer_of_the_last_attempt_counts_until_it_is_done),
+		TEST(stopped_at_home_with_its_notice),
+		TEST(silent_bmc_is_told_with_its_time),
 		TEST(silence_is_nothing_once_the_time_is_over),
-		TEST(silence_is_nothing_where_it_was_not_armed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,7 +156,7 @@ def change_limits(machine, **limits):
     edits = " ".join(rf"-e 's/(\"{key}\":[[:space:]]*)[0-9]+/\1{value}/'" for key, value in limits.items())
     machine.run(f"""set -e
 mount LABEL=RECOUNT /mnt
-cd /mnt/campaigns/*
+cd "$(ls -d /mnt/campaigns/* | tail -n 1)"
 old=$(sha256sum plan.json | cut -c 1-64)
 sed -E -i {edits} plan.json
 new=$(sha256sum plan.json | cut -c 1-64)
