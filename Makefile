@@ -120,7 +120,7 @@ $(B)/tests/test_devices: LDFLAGS += -Wl,--wrap=blkid_do_safeprobe,--wrap=poll
 # A BMC that is made up, and no wait for it.
 $(B)/tests/test_bmc: LDFLAGS += -Wl,--wrap=ioctl,--wrap=poll,--wrap=nanosleep,--wrap=spawn_now_ns
 $(B)/tests/test_settle: LDFLAGS += -Wl,--wrap=bmc_may_be_armed
-$(B)/tests/test_bmc_home: LDFLAGS += -Wl,--wrap=bmc_arm,--wrap=bmc_stop,--wrap=bmc_wait,--wrap=service_tell,--wrap=service_untell,--wrap=clock_gettime,--wrap=nanosleep
+$(B)/tests/test_bmc_home: LDFLAGS += -Wl,--wrap=bmc_arm,--wrap=bmc_stop,--wrap=bmc_wait,--wrap=service_tell_until,--wrap=service_told_s,--wrap=service_untell,--wrap=clock_gettime,--wrap=nanosleep
 # test_checkpoint freezes no real file system.
 $(B)/tests/test_checkpoint: LDFLAGS += -Wl,--wrap=ioctl
 $(B)/tests/%: tests/unit/%.c $(B)/librecount.a

@@ -287,9 +287,10 @@ int bmc_arm(const char *root, unsigned seconds)
 	}
 	log_errno(r, "arm the BMC's watchdog");
 	/* An answer that is lost does not tell whether the command was. */
-	if (set_stopped(fd) < 0)
-		log_warn("the BMC's watchdog may run, %u s", seconds);
-	return r;
+	if (set_stopped(fd) == 0)
+		return r;
+	log_warn("the BMC's watchdog may run, %u s", seconds);
+	return -EINPROGRESS;
 }
 
 int bmc_stop(const char *root)

@@ -29,6 +29,9 @@
 /* How long the device may take to appear once its drivers are loaded. */
 #define BMC_DEVICE_MS 10000
 
+/* How often a boot asks it to stop before it gives up. */
+#define BMC_STOP_TRIES 4
+
 /* "timer use" */
 enum { BMC_USE_OS_LOAD = 3 };
 
@@ -72,7 +75,8 @@ const char *bmc_use_name(unsigned use);
  * entry a boot. */
 int bmc_may_be_armed(const char *root);
 
-/* Arms it for @seconds. -EBUSY: it runs for somebody else, which is said. */
+/* Arms it for @seconds. -EBUSY: it runs for somebody else, which is said. -EINPROGRESS: it may run
+ * all the same. */
 int bmc_arm(const char *root, unsigned seconds) _must_check_;
 
 /* Stops it where it runs, or may run, for us. Says so, and whether it has fired. 0 also when it

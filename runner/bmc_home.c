@@ -21,15 +21,15 @@ int bmc_home_load(void)
 static void tell(unsigned left_s)
 {
 	time_t end_s = time(NULL) + left_s;
-	char text[160], until[16];
+	char text[160], until[32];
 	struct tm tm;
 
-	strftime(until, sizeof(until), "%H:%M:%S", localtime_r(&end_s, &tm));
+	strftime(until, sizeof(until), "%F %T", localtime_r(&end_s, &tm));
 	snprintf(text, sizeof(text),
-		 "recount: the BMC does not answer; its watchdog may reset this machine until %s "
+		 "recount: the BMC does not obey; its watchdog may reset this machine until %s "
 		 "(ipmitool mc watchdog off stops it)",
 		 until);
-	service_tell(BMC_HOME_NOTICE, text);
+	service_tell_until(BMC_HOME_NOTICE, text, left_s);
 	log_warn("%s", text);
 }
 
@@ -41,7 +41,11 @@ static int reboot_guarded(unsigned bmc_s)
 		log_warn("the BMC's watchdog is not armed: a kernel that hangs early would need a "
 			 "power cycle");
 	r = service_reboot();
-	if (r < 0 && bmc_stop("") < 0 && armed != -ENODEV)
+	if (r == 0)
+		return 0;
+	if (bmc_stop("") == 0)
+		service_untell(BMC_HOME_NOTICE);
+	else if (armed == 0 || armed == -EINPROGRESS)
 		tell(bmc_s);
 	return r;
 }
@@ -77,7 +81,6 @@ unsigned bmc_home_armed_s(const struct campaign *c)
 unsigned bmc_home_stop(unsigned armed_s)
 {
 	struct timespec up;
-	unsigned left_s;
 
 	if (bmc_stop("") == 0) {
 		service_untell(BMC_HOME_NOTICE);
@@ -86,7 +89,16 @@ unsigned bmc_home_stop(unsigned armed_s)
 	clock_gettime(CLOCK_BOOTTIME, &up);
 	if (up.tv_sec >= (time_t)armed_s)
 		return 0;
-	left_s = armed_s - (unsigned)up.tv_sec;
-	tell(left_s);
-	return left_s;
+	tell(armed_s - (unsigned)up.tv_sec);
+	return armed_s - (unsigned)up.tv_sec;
+}
+
+unsigned bmc_home_left_s(void)
+{
+	if (!service_told_s(BMC_HOME_NOTICE))
+		return 0;
+	if (!bmc_home_load() || bmc_stop("") < 0)
+		return service_told_s(BMC_HOME_NOTICE);
+	service_untell(BMC_HOME_NOTICE);
+	return 0;
 }

@@ -9,8 +9,8 @@
 
 #include "results/campaign.h"
 
-/* What whoever logs in reads while its timer may be counting. It stays, whatever becomes of the
- * campaign, until the timer is stopped or the machine reboots. */
+/* What whoever logs in reads when a timer that nobody could stop may be counting, and until when.
+ * It stays, whatever becomes of the campaign, until the timer is stopped or the machine reboots. */
 #define BMC_HOME_NOTICE "/run/motd.d/recount-bmc"
 
 /* Loads the drivers of /dev/ipmi0, which few systems do by themselves, and waits for the device;
@@ -28,11 +28,15 @@ int bmc_home_reboot(unsigned bmc_s) _must_check_;
 unsigned bmc_home_armed_s(const struct campaign *c);
 
 /*
- * Stops the watchdog; its drivers are loaded before (bmc_home_load()). 0: it does not run for
- * us. Where nothing can be said to the BMC, everybody is told until when a timer that was armed for
- * @armed_s may be counting, and it returns for how many seconds from now: it was armed before this
- * kernel started.
+ * Stops what another boot has left; its drivers are loaded before (bmc_home_load()). 0: it does not
+ * run for us. Where nothing can be said to the BMC, everybody is told until when a timer that was
+ * armed for @armed_s, before this kernel started, may be counting, and it returns for how many
+ * seconds from now.
  */
 unsigned bmc_home_stop(unsigned armed_s);
+
+/* For how many seconds a timer of which everybody was told may still be counting. It is tried once
+ * more to stop it. 0: none is, or it is stopped. */
+unsigned bmc_home_left_s(void);
 
 #endif

@@ -44,7 +44,7 @@ struct referee {
 	unsigned boot, attempt; /* to be armed */
 	int again;		/* it was armed before and GRUB did not take it */
 	unsigned bmc_s;		/* for how long the BMC's watchdog is to be armed with it */
-	unsigned bmc_left_s;	/* it may be counting, and this boot must outlast it; 0: not so */
+	int bmc_settled;	/* what another boot has left of it */
 };
 
 static void wait_s(unsigned seconds)
@@ -166,7 +166,8 @@ static enum course decide(struct referee *f, struct settle *s, const char *token
 	if (settle_load(s) < 0)
 		return COURSE_FAILED;
 	if (!*f->machine->root && bmc_home_armed_s(s->campaign))
-		f->bmc_left_s = bmc_home_stop(bmc_home_armed_s(s->campaign));
+		(void)bmc_home_stop(bmc_home_armed_s(s->campaign));
+	f->bmc_settled = 1;
 	if (settle_open(s, token, &finding) < 0)
 		return COURSE_FAILED;
 	if (finding.verdict == REFEREE_GO_HOME)
@@ -333,10 +334,11 @@ static enum course announce(struct referee *f, enum course course)
 			     .who = who,
 			     .what = what,
 			     .notice_s = f->options->notice_s};
+	unsigned left_s = *f->machine->root || course != COURSE_BOOT ? 0 : bmc_home_left_s();
 
-	if (course == COURSE_BOOT && f->bmc_left_s)
-		p.after_s = f->bmc_left_s + BMC_SPARE_S;
-	f->bmc_left_s = 0;
+	/* The next boot would be reset by what another has left counting. */
+	if (left_s)
+		p.after_s = left_s + BMC_SPARE_S;
 	snprintf(who, sizeof(who), "recount %s", f->id);
 	if (course == COURSE_BOOT)
 		snprintf(what, sizeof(what), "boot %u of %zu (%s, attempt %u) begins", f->boot,
@@ -438,14 +440,16 @@ int verb_referee(const struct options *o)
 	if (!*o->root) {
 		signal(SIGTERM, on_term);
 		/* A timer of ours may be counting, whatever the rest is like. */
-		if (o->bmc && bmc_home_load())
-			(void)!bmc_stop("");
+		f.bmc_settled = !o->bmc || (bmc_home_load() && bmc_stop("") == 0);
 	}
 	await_store(o->root);
 	if (machine_read_devices(o, &m) < 0)
 		return EXIT_FAILED;
 	f.machine = m;
 	course = look(&f);
+	/* Where the store does not tell for how long it was armed: the longest. */
+	if (!f.bmc_settled)
+		(void)bmc_home_stop(BMC_ARM_S);
 	if (course == COURSE_BOOT || course == COURSE_HOME)
 		code = go(&f, course);
 	else

@@ -241,8 +241,6 @@ static int resume(const struct options *o, const struct machine *m, struct store
 	r = check(o, m, s, plan);
 	if (r != EXIT_DONE)
 		return r;
-	if (!launch_bmc_is_quiet(o, plan))
-		return EXIT_REFUSED;
 	l.plan = plan;
 	l.bmc_s = launch_reboots(o) ? bmc_s : NULL;
 	printf("campaign %s goes on\n", id);
@@ -259,6 +257,8 @@ int verb_resume(const struct options *o)
 	unsigned bmc_s = 0;
 	int r, code;
 
+	if (!launch_bmc_is_quiet(o))
+		return EXIT_REFUSED;
 	if (machine_read(o, &m) < 0)
 		return EXIT_FAILED;
 	if (!machine_may_open_store(m)) {

@@ -221,6 +221,8 @@ int verb_start(const struct options *o)
 	unsigned bmc_s = 0;
 	int r, code;
 
+	if (!launch_bmc_is_quiet(o))
+		return EXIT_REFUSED;
 	if (machine_read(o, &m) < 0)
 		return EXIT_FAILED;
 	r = machine_lock(m, "start", LOCK_EX | LOCK_NB, &lock);
@@ -229,8 +231,6 @@ int verb_start(const struct options *o)
 	code = draw(o, m, &plan);
 	if (code != EXIT_DONE)
 		return code;
-	if (!launch_bmc_is_quiet(o, plan))
-		return EXIT_REFUSED;
 	print_summary(plan);
 	r = launch_confirm(o, o->no_reboot ? "Install and arm it?" : "Reboot now?");
 	if (r == -ENOTTY)

@@ -16,18 +16,10 @@
 
 struct undone {
 	char id[STORE_ID]; /* of the campaign that was active; "": none */
-	int uses_bmc;	   /* its watchdog may be counting for that campaign */
 	int something;	   /* anything at all was there to undo */
 	int failed;
+	unsigned bmc_left_s; /* for which its watchdog may still be counting */
 };
-
-static int uses_bmc(struct store *s, const char *id)
-{
-	_cleanup_(cleanup_plan) struct plan *plan = NULL;
-	char sha256[PLAN_SHA256];
-
-	return store_plan(s, id, &plan, sha256, NULL) == 0 && plan_uses_bmc(plan);
-}
 
 /* The key goes first: from then on every boot is the machine's default. */
 static void stop_in_store(struct store *s, struct undone *u)
@@ -52,7 +44,6 @@ static void stop_in_store(struct store *s, struct undone *u)
 	if (r == -ENOENT)
 		return;
 	u->something = 1;
-	u->uses_bmc = uses_bmc(s, u->id);
 	r = store_deactivate(s);
 	if (r < 0) {
 		log_errno(r, "end the active campaign");
@@ -83,12 +74,24 @@ static int open_store(const struct machine *m, struct store **s)
 	return machine_open_store(m, s);
 }
 
-/* Another boot may have left it counting. */
-static void stop_bmc(struct undone *u)
+/* The referee has stopped what another boot left, or told everybody that it could not. It is tried
+ * once more, and for a referee that has not come so far. */
+static unsigned stop_bmc(int uses_bmc)
 {
-	(void)bmc_home_load();
-	if (bmc_home_stop(BMC_ARM_S) > 0)
-		u->failed = 1;
+	if (uses_bmc && bmc_home_load())
+		(void)!bmc_stop("");
+	return bmc_home_left_s();
+}
+
+/* Exit code, when all else is done. */
+static int finish(const struct undone *u)
+{
+	if (!u->bmc_left_s)
+		return EXIT_DONE;
+	log_info("but the BMC's watchdog may reset this machine within %u s: ipmitool mc watchdog "
+		 "off",
+		 u->bmc_left_s);
+	return EXIT_FAILED;
 }
 
 /* Undoes everything but, unless @uninstall, the store's boot files. */
@@ -97,7 +100,7 @@ static int undo(const struct options *o, int uninstall, struct undone *u)
 	_cleanup_(cleanup_machine) struct machine *m = NULL;
 	_cleanup_close_ int lock = -1;
 	struct store *s = NULL;
-	int r;
+	int r, uses_bmc;
 
 	if (geteuid() != 0) {
 		log_info("refused: run this as root (sudo recount %s)",
@@ -124,9 +127,10 @@ static int undo(const struct options *o, int uninstall, struct undone *u)
 		u->failed = 1;
 	}
 	/* Also when the store could not be used: without the block GRUB never looks at it. */
+	uses_bmc = install_uses_bmc(m->root);
 	stop_outside(m, u);
-	if (u->uses_bmc && !*m->root)
-		stop_bmc(u);
+	if (!*m->root)
+		u->bmc_left_s = stop_bmc(uses_bmc);
 	return u->failed ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -144,7 +148,7 @@ int verb_stop(const struct options *o)
 		printf("no active campaign; what was left of an earlier one is removed\n");
 	else
 		printf("no active campaign; nothing to do\n");
-	return EXIT_DONE;
+	return finish(&u);
 }
 
 int verb_uninstall(const struct options *o)
@@ -157,5 +161,5 @@ int verb_uninstall(const struct options *o)
 	if (u.id[0])
 		printf("campaign %s is stopped; its results stay on the store\n", u.id);
 	printf("nothing of recount is left outside its two partitions\n");
-	return EXIT_DONE;
+	return finish(&u);
 }

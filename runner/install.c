@@ -22,6 +22,7 @@
 #define UNIT_LINK   WANTS_DIR "/" INSTALL_UNIT
 #define UNIT_MARK   "# recount: written by `recount start`, removed by `recount stop`\n"
 #define UNIT_MADE   "# recount: multi-user.target.wants was made for it\n"
+#define UNIT_BMC    " --bmc"
 #define UNIT_MAX    65536
 #define ARCHIVE_MAX (64u << 20)
 
@@ -88,7 +89,7 @@ int install_unit_text(const char *program, unsigned notice_s, int uses_bmc, int 
 		"\n"
 		"[Install]\n"
 		"WantedBy=multi-user.target\n",
-		notice_s, uses_bmc ? " --bmc" : "");
+		notice_s, uses_bmc ? UNIT_BMC : "");
 	if (fclose(f) && r == 0)
 		r = -ENOMEM;
 	if (r == 0)
@@ -179,6 +180,15 @@ int install_outside(const char *root, const char *grub_dir, const char *text, un
 		return log_errno(r, "write the block into %s", path);
 	r = show_grub(root, grub_dir);
 	return r < 0 ? r : install_unit(root, notice_s, uses_bmc);
+}
+
+int install_uses_bmc(const char *root)
+{
+	_cleanup_free_ char *unit = NULL;
+	size_t len;
+
+	return rootfile_read(root, UNIT_PATH, UNIT_MAX, &unit, &len) == 0 && is_ours(unit) &&
+	       strstr(unit, UNIT_BMC "\n") != NULL;
 }
 
 static int remove_unit(const char *root)

@@ -35,6 +35,9 @@ int install_outside_remove(const char *root) _must_check_;
 /* Is anything of it there: 1 or 0. */
 int install_outside_present(const char *root);
 
+/* 1: the unit is there, and says that its campaign uses a BMC's watchdog; else 0. */
+int install_uses_bmc(const char *root);
+
 /* *Durable.* Removes the block alone: whatever the key says then, GRUB does not look at it. 0 also
  * when there is none. */
 int install_block_remove(const char *root) _must_check_;

@@ -8,7 +8,6 @@
 #include "grub/oneshot.h"
 #include "results/log.h"
 #include "runner/arm.h"
-#include "runner/bmc.h"
 #include "runner/bmc_home.h"
 #include "runner/install.h"
 #include "runner/service.h"
@@ -200,14 +199,15 @@ int launch_install(const struct launch *l, int *arming)
 	return r;
 }
 
-int launch_bmc_is_quiet(const struct options *o, const struct plan *plan)
+int launch_bmc_is_quiet(const struct options *o)
 {
-	if (*o->root || !plan_uses_bmc(plan))
+	unsigned left_s = *o->root ? 0 : bmc_home_left_s();
+
+	if (left_s == 0)
 		return 1;
-	(void)bmc_home_load();
-	if (bmc_home_stop(BMC_ARM_S) == 0)
-		return 1;
-	log_info("refused; nothing was changed: try again after that time");
+	log_info("refused; nothing was changed: the BMC's watchdog may be counting from another "
+		 "boot. Try again in %u s, or stop it: ipmitool mc watchdog off",
+		 left_s);
 	return 0;
 }
 

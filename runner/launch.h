@@ -38,9 +38,9 @@ int launch_block(const struct machine *m, const struct plan *plan, const char *p
 /* Bytes that the campaign can need on the store, its archive included. Pure. */
 uint64_t launch_store_bytes(const struct plan *plan, size_t archive_len);
 
-/* 0: the BMC's watchdog may still be counting from another boot, and would reset a trial of @plan;
- * refused, with its reason. Else 1. */
-int launch_bmc_is_quiet(const struct options *o, const struct plan *plan) _must_check_;
+/* 0: the BMC's watchdog may still be counting from another boot, and would reset a trial: refused,
+ * with its reason. Else 1. */
+int launch_bmc_is_quiet(const struct options *o) _must_check_;
 
 /* Asks @question ("[y/N]" is added): 1 yes, 0 no. --yes answers for the person; without a terminal
  * nobody can, which is -ENOTTY. */

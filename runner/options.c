@@ -172,8 +172,8 @@ static const struct rule rules[] = {
 	 parse_format},
 	{"notice", "SECONDS", "how long a reboot is announced before (default 60)", COUNT,
 	 AT(notice_s), 0, 86400, NULL},
-	{"bmc", NULL, "a BMC's watchdog may be counting: load its drivers and stop it first", FLAG,
-	 AT(bmc), 0, 0, NULL},
+	{"bmc", NULL, "the campaign uses a BMC's watchdog: stop it first", FLAG, AT(bmc), 0, 0,
+	 NULL},
 	{"root", "DIR", "the machine lies below DIR, as in a rescue system", PARSED, 0, 0, 0,
 	 parse_root},
 };

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,36 +17,21 @@
 
 extern char **environ;
 
-/* With no signal blocked, whatever the caller blocks. @quiet: its talk is thrown away. */
+/* @quiet: its talk is thrown away. What the caller blocks of signals stays blocked. */
 static int start(const char *const argv[], int quiet, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-	int r;
+	int r = posix_spawn_file_actions_init(&actions);
 
-	sigemptyset(&none);
-	r = posix_spawnattr_init(&attributes);
 	if (r)
 		return -r;
-	r = posix_spawn_file_actions_init(&actions);
-	if (r) {
-		posix_spawnattr_destroy(&attributes);
-		return -r;
-	}
-	r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	if (!r)
-		r = posix_spawnattr_setsigmask(&attributes, &none);
-	if (!r)
-		r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY,
-						     0);
+	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	if (!r && quiet)
 		r = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY,
 						     0);
 	if (!r)
-		r = posix_spawnp(pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
+		r = posix_spawnp(pid, argv[0], &actions, NULL, (char *const *)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
 	return -r;
 }
 
@@ -135,11 +119,6 @@ static void put_notice(const char *path, const char *text)
 		dprintf(fd, "%s\n", text);
 }
 
-void service_untell(const char *notice)
-{
-	unlink(notice);
-}
-
 void service_tell(const char *notice, const char *text)
 {
 	const char *const argv[] = {"wall", text, NULL};
@@ -151,4 +130,53 @@ void service_tell(const char *notice, const char *text)
 	fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);
 	if (fd >= 0)
 		dprintf(fd, "\r\n%s\r\n", text);
+}
+
+/* The moment at which what @notice says is over, on CLOCK_BOOTTIME: for programs. */
+static void end_path(const char *notice, char path[64])
+{
+	snprintf(path, 64, "/run/recount/%s-until", strrchr(notice, '/') + 1);
+}
+
+static time_t uptime_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec;
+}
+
+void service_tell_until(const char *notice, const char *text, unsigned left_s)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64];
+
+	mkdir("/run/recount", 0755);
+	end_path(notice, path);
+	f = fopen(path, "we");
+	if (f)
+		fprintf(f, "%lld\n", (long long)uptime_s() + left_s);
+	service_tell(notice, text);
+}
+
+unsigned service_told_s(const char *notice)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64];
+	long long end_s;
+
+	end_path(notice, path);
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%lld", &end_s) != 1 || end_s <= uptime_s())
+		return 0;
+	return (unsigned)(end_s - uptime_s());
+}
+
+void service_untell(const char *notice)
+{
+	char path[64];
+
+	end_path(notice, path);
+	unlink(path);
+	unlink(notice);
 }

@@ -32,4 +32,9 @@ void service_reload(void);
 void service_tell(const char *notice, const char *text);
 void service_untell(const char *notice);
 
+/* The same of something that is over in @left_s. From then on, in this boot, service_told_s() knows
+ * for how many seconds it lasts, in other processes as well; 0: it is over, or nothing is told. */
+void service_tell_until(const char *notice, const char *text, unsigned left_s);
+unsigned service_told_s(const char *notice);
+
 #endif

@@ -118,6 +118,9 @@ static int stop_bmc(struct work *w)
 	drivers_bmc(w->watch, ROOT_DIR);
 	be_busy(w, WATCH_WRITEBACK_MS);
 	r = bmc_wait("", armed_s ? BMC_DEVICE_MS : 0) ? bmc_stop("") : -ENODEV;
+	/* A BMC that is busy with its own start may be silent for a while. */
+	for (int try = 1; try < BMC_STOP_TRIES && armed_s && r == -ETIMEDOUT; try++)
+		r = bmc_stop("");
 	answer(w);
 	if (r == 0 || !armed_s)
 		return 0;

@@ -698,9 +698,9 @@ def test_bmcs_watchdog_that_somebody_else_has_is_not_used(machine):
     result = machine.recount("check")
     assert result.returncode == DONE
     [line] = [line for line in lines(result, "warn") if line.startswith("bmc")]
-    assert "its watchdog is not used: the module ipmi_watchdog has it (rmmod ipmi_watchdog" in line
+    assert "its watchdog is not used: ipmi_watchdog has it (rmmod ipmi_watchdog" in line
     assert "needs a power cycle" in watchdog_line(result)
-    assert "the BMC's watchdog does not reset it: the module ipmi_watchdog" in machine.recount("kernels").stdout
+    assert "the BMC's watchdog does not reset it: ipmi_watchdog" in machine.recount("kernels").stdout
 
 
 def test_kernels_tells_which_the_bmcs_watchdog_does_not_guard(machine):

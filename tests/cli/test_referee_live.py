@@ -48,6 +48,7 @@ class Referee:
 
     def __init__(self, machine, folder):
         self.machine, self.folder, self.process = machine, folder, None
+        self.path = f"{folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         (folder / "bin").mkdir(parents=True)
         (folder / "run").mkdir()
         for name, text in SCRIPTS.items():
@@ -76,11 +77,20 @@ class Referee:
         device = os.stat(self.machine.loop).st_rdev
         env = {**os.environ, "D": str(self.folder), "ROOT": str(self.machine.root),
                "LOOP": f"{os.major(device)} {os.minor(device)}",
-               "PATH": f"{self.folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+               "PATH": self.path}
         self.process = subprocess.Popen(
             ["unshare", *clock, "--mount", "sh", "-c", ENTER, "sh", RECOUNT,
              "referee", *words], env=env, stdin=subprocess.DEVNULL,
             stdout=open(self.folder / "out", "wb"), stderr=subprocess.STDOUT)
+
+    def beside(self, *words):
+        """Another verb in the same place: (exit code, what it says)."""
+        inside = re.search(r"\d+", subprocess.run(["pgrep", "-P", str(self.process.pid)], check=True,
+                                                  capture_output=True, text=True).stdout)[0]
+        done = subprocess.run(["nsenter", "--target", inside, "--mount", "--time", RECOUNT, *words],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+                              check=False, env={**os.environ, "PATH": self.path})
+        return done.returncode, done.stdout
 
     def said(self):
         return (self.folder / "out").read_text()
@@ -117,8 +127,8 @@ def machine(tmp_path):
 @pytest.fixture
 def referee(machine, tmp_path):
     """A machine that waits for its referee to arm the canary, which GRUB never took."""
-    if subprocess.run(["unshare", "--mount", "true"], check=False).returncode:
-        pytest.skip("no mount namespaces")
+    if subprocess.run(["unshare", "--mount", "--time", "true"], check=False).returncode:
+        pytest.skip("no mount and time namespaces")
     machine.start()
     one = Referee(machine, tmp_path / "world")
     yield one
@@ -192,25 +202,43 @@ def test_who_logs_in_during_the_notice_is_waited_for(referee):
     stop(referee)
 
 
-def test_bmc_that_does_not_answer_is_outlasted(referee):
-    """Its watchdog was armed before this kernel started, five minutes ago, for 20."""
-    m = referee.machine
+def bmc_was_armed(m):
+    """Before the boot that brought the machine home, for 20 minutes."""
     plan = m.plan()
     plan["entries"][0]["bmc_s"] = 1200
     m.put(m.tmp, f"campaigns/{campaign_id()}/plan.json", json.dumps(plan).encode())
     m.put_record(0, "attempt-1.json", {**attempt(m, 0, 1), "bmc_s": 1200})
+
+
+def test_bmc_that_does_not_answer_is_outlasted(referee):
+    """Its time, and half a minute more for two clocks; then the campaign goes on."""
+    bmc_was_armed(referee.machine)
+    begun = time.monotonic()
+    referee.start("--bmc", "--notice", "1", uptime_s=1190)
+    referee.wait("its watchdog may reset this machine until ")
+    assert set(referee.read("modprobe.log").splitlines()) == {"-a ipmi_si ipmi_devintf"}
+    assert referee.end() == 0 and referee.reboots() == 1 and armed(referee.machine)
+    assert 38 < time.monotonic() - begun < 90
+    assert referee.said().index("until") < referee.said().index("begins in 1 s")
+
+
+def test_bmc_that_does_not_answer_is_named_by_all_that_come(referee):
+    """While its timer may be counting: stop, twice, says so and fails, start is refused."""
+    bmc_was_armed(referee.machine)
     referee.start("--bmc", "--notice", "60", uptime_s=300)
     referee.wait("its watchdog may reset this machine until ")
-    until = re.search(r"until ([\d:]+)", referee.said())[1]
-    time.sleep(3)
-    assert referee.read("modprobe.log") == "-a ipmi_si ipmi_devintf\n"
-    assert "begins" not in referee.said() and not armed(m)
-    stop(referee)
+    until = re.search(r"until ([-\d]+ [:\d]+)", referee.said())[1]
+    left_s = (datetime.datetime.fromisoformat(until) - datetime.datetime.now()).seconds
+    assert 840 < left_s <= 900
+    code, said = referee.beside("start", "--yes")
+    assert code == 3 and "refused; nothing was changed: the BMC's watchdog may be counting" in said
+    for first in (True, False):
+        code, said = referee.beside("stop")
+        assert code == 1 and re.search(r"but the BMC's watchdog may reset this machine within [89]\d\d s", said)
+        assert (f"campaign {campaign_id()} is stopped" in said) == first
+    assert referee.end() == 0 and referee.reboots() == 0 and not armed(referee.machine)
     # True all the same.
     assert until in referee.read("wall.log") and until in referee.read("run/motd.d/recount-bmc")
-    left_s = (datetime.datetime.strptime(until, "%H:%M:%S") -
-              datetime.datetime.now()).seconds
-    assert 840 < left_s <= 900
 
 
 def test_waits_for_an_inhibitor(referee):

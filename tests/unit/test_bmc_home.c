@@ -31,7 +31,8 @@ static struct {
 	time_t up_s;	  /* since this kernel started */
 	char calls[256];  /* "arm 1200,stop," */
 	char calls_at_signal[256];
-	char told[512]; /* to everybody */
+	char told[512];	 /* to everybody */
+	unsigned told_s; /* for how long it is true */
 	int n_looks, n_waits;
 	int64_t slept_ms;
 } world;
@@ -39,7 +40,8 @@ static struct {
 int __wrap_bmc_arm(const char *where, unsigned seconds);
 int __wrap_bmc_stop(const char *where);
 int __wrap_bmc_wait(const char *where, int ms);
-void __wrap_service_tell(const char *notice, const char *text);
+void __wrap_service_tell_until(const char *notice, const char *text, unsigned left_s);
+unsigned __wrap_service_told_s(const char *notice);
 void __wrap_service_untell(const char *notice);
 int __wrap_clock_gettime(clockid_t id, struct timespec *out);
 int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
@@ -79,12 +81,20 @@ void __wrap_service_untell(const char *notice)
 {
 	assert_string_equal(notice, BMC_HOME_NOTICE);
 	world.told[0] = '\0';
+	world.told_s = 0;
 }
 
-void __wrap_service_tell(const char *notice, const char *text)
+void __wrap_service_tell_until(const char *notice, const char *text, unsigned left_s)
 {
 	assert_string_equal(notice, BMC_HOME_NOTICE);
 	snprintf(world.told, sizeof(world.told), "%s", text);
+	world.told_s = left_s;
+}
+
+unsigned __wrap_service_told_s(const char *notice)
+{
+	assert_string_equal(notice, BMC_HOME_NOTICE);
+	return world.told_s;
 }
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *out)
@@ -218,33 +228,51 @@ static void reboot_that_is_refused_stops_it_again(void **state)
 	assert_string_equal(world.calls, "arm 1200,stop,");
 }
 
+/* Only where it may have been armed. */
 static void one_that_cannot_be_stopped_again_is_told(void **state)
 {
+	static const struct {
+		int armed;
+		unsigned told_s;
+	} cases[] = {{0, 1200}, {-EINPROGRESS, 1200}, {-ETIMEDOUT, 0}, {-EBUSY, 0}, {-ENODEV, 0}};
+
 	(void)state;
 	program("systemctl", "exit 1");
 	world.stop_answer = -ETIMEDOUT;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		world.arm_answer = cases[i].armed;
+		world.told_s = 0;
+		assert_int_equal(bmc_home_reboot(1200), -ECHILD);
+		assert_int_equal(world.told_s, cases[i].told_s);
+	}
+	world.arm_answer = world.stop_answer = 0;
+	world.told_s = 900;
 	assert_int_equal(bmc_home_reboot(1200), -ECHILD);
-	assert_non_null(strstr(world.told, "its watchdog may reset this machine until "));
-	world.told[0] = '\0';
-	world.arm_answer = world.stop_answer = -ENODEV;
-	assert_int_equal(bmc_home_reboot(1200), -ECHILD);
-	assert_string_equal(world.told, "");
+	assert_int_equal(world.told_s, 0);
 }
 
 /* A person who presses Ctrl-C, or loses the connection, in the middle. */
 static void signals_wait_until_all_is_done_or_undone(void **state)
 {
+	static const int enders[] = {SIGINT, SIGHUP, SIGTERM};
+	char script[64];
 	sigset_t blocked;
 
 	(void)state;
-	program("systemctl", "kill -TERM $PPID; exit 1");
-	signal(SIGTERM, remember);
-	assert_int_equal(bmc_home_reboot(1200), -ECHILD);
-	assert_string_equal(world.calls, "arm 1200,stop,");
-	assert_string_equal(world.calls_at_signal, "arm 1200,stop,");
-	sigprocmask(SIG_BLOCK, NULL, &blocked);
-	assert_int_equal(sigismember(&blocked, SIGTERM), 0);
-	signal(SIGTERM, SIG_DFL);
+	assert_int_equal(setpgid(0, 0), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(enders); i++) {
+		/* As a terminal, or systemd, sends it: to the child as well, which lives on. */
+		snprintf(script, sizeof(script), "kill -%d 0; exit 0", enders[i]);
+		program("systemctl", script);
+		memset(world.calls, 0, sizeof(world.calls));
+		memset(world.calls_at_signal, 0, sizeof(world.calls_at_signal));
+		signal(enders[i], remember);
+		assert_int_equal(bmc_home_reboot(1200), 0);
+		signal(enders[i], SIG_DFL);
+		assert_string_equal(world.calls_at_signal, "arm 1200,");
+		sigprocmask(SIG_BLOCK, NULL, &blocked);
+		assert_int_equal(sigismember(&blocked, enders[i]), 0);
+	}
 }
 
 static void no_systemctl_stops_it_again(void **state)
@@ -340,7 +368,8 @@ static void silent_bmc_is_told_with_its_time(void **state)
 		world.stop_answer = answers[i];
 		world.told[0] = '\0';
 		assert_int_equal(bmc_home_stop(1200), 1000);
-		assert_non_null(strstr(world.told, "its watchdog may reset this machine until "));
+		assert_int_equal(world.told_s, 1000);
+		assert_non_null(strstr(world.told, "its watchdog may reset this machine until 20"));
 		assert_non_null(strstr(world.told, "ipmitool mc watchdog off"));
 	}
 }
@@ -355,6 +384,32 @@ static void silence_is_nothing_once_the_time_is_over(void **state)
 	assert_string_equal(world.told, "");
 	world.up_s = 1199;
 	assert_int_equal(bmc_home_stop(1200), 1);
+}
+
+static void what_was_told_is_tried_once_more(void **state)
+{
+	(void)state;
+	world.device_after = 1;
+	/* nobody was told of anything: nothing is asked */
+	assert_int_equal(bmc_home_left_s(), 0);
+	assert_string_equal(world.calls, "");
+	world.told_s = 500;
+	world.stop_answer = -ETIMEDOUT;
+	assert_int_equal(bmc_home_left_s(), 500);
+	world.stop_answer = 0;
+	assert_int_equal(bmc_home_left_s(), 0);
+	assert_int_equal(world.told_s, 0);
+	assert_string_equal(world.calls, "stop,stop,");
+}
+
+static void what_was_told_stands_where_no_driver_can_be_loaded(void **state)
+{
+	(void)state;
+	program("modprobe", "exit 1");
+	world.device_after = 9;
+	world.told_s = 500;
+	assert_int_equal(bmc_home_left_s(), 500);
+	assert_string_equal(world.calls, "");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -377,6 +432,8 @@ int main(void)
 		TEST(stopped_at_home_with_its_notice),
 		TEST(silent_bmc_is_told_with_its_time),
 		TEST(silence_is_nothing_once_the_time_is_over),
+		TEST(what_was_told_is_tried_once_more),
+		TEST(what_was_told_stands_where_no_driver_can_be_loaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -349,6 +349,25 @@ static void case_71_half_a_removal_is_finished_by_the_next(void **state)
 	sample_folder_remove(root);
 }
 
+static void unit_tells_whether_a_bmc_is_used(void **state)
+{
+	char root[SAMPLE_FOLDER];
+
+	(void)state;
+	sample_folder(root);
+	put(root, "boot/grub/grub.cfg", "# grub\n", 0600);
+	put(root, "etc/systemd/system/", NULL, 0);
+	assert_int_equal(install_uses_bmc(root), 0);
+	for (int uses = 0; uses < 2; uses++) {
+		assert_int_equal(
+			install_outside(root, "/boot/grub", "menuentry 'x' {\n}\n", 60, uses), 0);
+		assert_int_equal(install_uses_bmc(root), uses);
+	}
+	assert_int_equal(install_outside_remove(root), 0);
+	assert_int_equal(install_uses_bmc(root), 0);
+	sample_folder_remove(root);
+}
+
 static void unit_of_another_maker_is_neither_replaced_nor_removed(void **state)
 {
 	char root[SAMPLE_FOLDER], *before, *after;
@@ -398,6 +417,7 @@ int main(void)
 		cmocka_unit_test(case_71_no_trace_in_a_custom_cfg_without_final_newline),
 		cmocka_unit_test(case_71_no_trace_in_an_ordinary_and_an_empty_custom_cfg),
 		cmocka_unit_test(case_71_half_a_removal_is_finished_by_the_next),
+		cmocka_unit_test(unit_tells_whether_a_bmc_is_used),
 		cmocka_unit_test(unit_of_another_maker_is_neither_replaced_nor_removed),
 		cmocka_unit_test(wants_folder_stays_when_another_unit_has_come_into_it),
 		cmocka_unit_test(archive_is_rewritten_only_when_it_differs),
