@@ -146,14 +146,20 @@ static time_t uptime_s(void)
 	return now.tv_sec;
 }
 
+static FILE *open_end(const char *notice, const char *mode)
+{
+	char path[64];
+
+	end_path(notice, path);
+	return fopen(path, mode);
+}
+
 void service_tell_until(const char *notice, const char *text, unsigned left_s)
 {
 	_cleanup_fclose_ FILE *f = NULL;
-	char path[64];
 
 	mkdir("/run/recount", 0755);
-	end_path(notice, path);
-	f = fopen(path, "we");
+	f = open_end(notice, "we");
 	if (f)
 		fprintf(f, "%lld\n", (long long)uptime_s() + left_s);
 	service_tell(notice, text);
@@ -161,12 +167,9 @@ void service_tell_until(const char *notice, const char *text, unsigned left_s)
 
 unsigned service_told_s(const char *notice)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64];
+	_cleanup_fclose_ FILE *f = open_end(notice, "re");
 	long long end_s;
 
-	end_path(notice, path);
-	f = fopen(path, "re");
 	if (!f || fscanf(f, "%lld", &end_s) != 1 || end_s <= uptime_s())
 		return 0;
 	return (unsigned)(end_s - uptime_s());
