@@ -433,14 +433,15 @@ static void on_term(int signal)
 int verb_referee(const struct options *o)
 {
 	_cleanup_(cleanup_machine) struct machine *m = NULL;
-	struct referee f = {.options = o};
+	struct referee f = {.options = o, .bmc_settled = 1};
 	enum course course;
 	int code;
 
 	if (!*o->root) {
 		signal(SIGTERM, on_term);
 		/* A timer of ours may be counting, whatever the rest is like. */
-		f.bmc_settled = !o->bmc || (bmc_home_load() && bmc_stop("") == 0);
+		if (o->bmc)
+			f.bmc_settled = bmc_home_load() && bmc_stop("") == 0;
 	}
 	await_store(o->root);
 	if (machine_read_devices(o, &m) < 0)
