@@ -70,7 +70,7 @@ def test_cases_50_51_57_faults_in_a_trial(home, tmp_path):
     guest, label = home(extra=erst(tmp_path))
     older = campaign.label(guest, "5.10")
     campaign.start_held(guest, label, f"{older}=fault=never-ends", f"{label}=fault=orphans",
-                        f"{label}=sysrq_always_enabled fault=never-ends", trial_timeout_ms=30000)
+                        f"{label}=sysrq_always_enabled fault=never-ends", trial_timeout_ms=60000)
     # All entries get what the kernel hands to its init (case 50).
     guest.run("sed -i \"/if linux/s/; then$/ 'splash' 'foo=bar' '--' '--help'; then/\""
               " /boot/grub/custom.cfg && grep -c \"'--help'\" /boot/grub/custom.cfg")
