@@ -12,7 +12,6 @@ from packages import BenchError
 
 HANG = "faf4ebfd"  # cli; hlt, again and again
 LOOP = "fbf4ebfd"  # sti; the same: timers still run
-OOPS = "0f0b"      # ud2
 # Of the answer to "g": 16 general registers, then rip, eflags, cs.
 RIP, CS = 128, 140
 
@@ -60,18 +59,33 @@ class _Port:
         self.answer(stopped=True)
 
 
-def run_in_kernel(path, code):
-    """Lets the machine's one CPU go on with CODE (hex), in the kernel."""
+def _in_kernel(port):
+    """Lets the machine go on until its one CPU is in the kernel; its registers then."""
+    for _ in range(200):
+        registers = bytes.fromhex(port.ask("g"))
+        if registers[CS] & 3 == 0:
+            return registers
+        # Where a program runs, its end would be all that follows.
+        port.run_for(0.05)
+    raise BenchError("the guest's CPU was never seen in its kernel")
+
+
+def _change(path, command):
+    """COMMAND: function of the registers in the kernel, to the debugger's port; then it goes on."""
     port = _Port(path)
     try:
-        for _ in range(200):
-            registers = bytes.fromhex(port.ask("g"))
-            rip, ring = struct.unpack_from("<Q", registers, RIP)[0], registers[CS] & 3
-            if ring == 0:
-                break
-            # Where a program runs, the code would end no more than that.
-            port.run_for(0.05)
-        if ring or port.ask(f"M{rip:x},{len(code) // 2:x}:{code}") != "OK" or port.ask("D") != "OK":
+        if port.ask(command(_in_kernel(port))) != "OK" or port.ask("D") != "OK":
             raise BenchError("the guest's kernel could not be changed through the debugger port")
     finally:
         port.socket.close()
+
+
+def run_in_kernel(path, code):
+    """Lets the machine's one CPU go on with CODE (hex), in the kernel."""
+    _change(path, lambda registers: f"M{struct.unpack_from('<Q', registers, RIP)[0]:x},"
+                                    f"{len(code) // 2:x}:{code}")
+
+
+def oops(path):
+    """Lets it go on at address 0. Nothing is overwritten that the oops itself may come through."""
+    _change(path, lambda registers: "G" + (registers[:RIP] + bytes(8) + registers[RIP + 8:]).hex())
