@@ -34,6 +34,8 @@ enum { RESET_WATCHDOG = 0x22, SET_WATCHDOG = 0x24, GET_WATCHDOG = 0x25 };
 #define ANSWER_MS 2000
 #define RETRY_MS  200
 
+const char *const bmc_modules[] = {"ipmi_si", "ipmi_devintf", NULL};
+
 static void sleep_ms(int ms)
 {
 	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};

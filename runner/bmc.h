@@ -26,6 +26,9 @@
  */
 #define BMC_ARM_S 1200u
 
+/* The modules that make the device: the way to the BMC, and /dev/ipmi0. NULL-terminated. */
+extern const char *const bmc_modules[];
+
 /* How long the device may take to appear once its drivers are loaded. */
 #define BMC_DEVICE_MS 10000
 

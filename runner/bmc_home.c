@@ -13,9 +13,7 @@
 
 int bmc_home_load(void)
 {
-	static const char *const modules[] = {"ipmi_si", "ipmi_devintf", NULL};
-
-	return bmc_wait("", 0) || (service_modprobe(modules) && bmc_wait("", BMC_DEVICE_MS));
+	return bmc_wait("", 0) || (service_modprobe(bmc_modules) && bmc_wait("", BMC_DEVICE_MS));
 }
 
 static void tell(unsigned left_s)

@@ -7,6 +7,7 @@
 
 #include "grub/drivers.h"
 #include "initramfs/modindex.h"
+#include "runner/bmc.h"
 
 static int has_module(const char *root, const char *version, const char *name)
 {
@@ -32,15 +33,13 @@ static int has_module(const char *root, const char *version, const char *name)
 
 const char *bmc_kernel_lacks(const char *root, const char *version)
 {
-	static const struct {
-		const char *module, *option;
-	} drivers[] = {{"ipmi_si", "CONFIG_IPMI_SI"},
-		       {"ipmi_devintf", "CONFIG_IPMI_DEVICE_INTERFACE"}};
+	/* In the order of bmc_modules. */
+	static const char *const options[] = {"CONFIG_IPMI_SI", "CONFIG_IPMI_DEVICE_INTERFACE"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(drivers); i++)
-		if (!has_module(root, version, drivers[i].module) &&
-		    drivers_config(root, version, drivers[i].option) != 'y')
-			return drivers[i].module;
+	for (size_t i = 0; bmc_modules[i]; i++)
+		if (!has_module(root, version, bmc_modules[i]) &&
+		    drivers_config(root, version, options[i]) != 'y')
+			return bmc_modules[i];
 	return NULL;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include "results/log.h"
+#include "runner/bmc.h"
 
 #define FOLDER_BYTES 512
 
@@ -72,15 +73,14 @@ void drivers_evidence(const char *prefix, const char *cmdline)
 
 void drivers_bmc(struct watch *w, const char *prefix)
 {
-	static const char *const names[] = {"ipmi_si", "ipmi_devintf"};
 	char dir[FOLDER_BYTES];
 
 	modules_folder(prefix, dir);
 	/* A BMC that is slow to answer keeps its driver waiting. */
 	watch_busy(w, WATCH_WRITEBACK_MS);
 	/* Whether one is built in, the device tells. */
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		(void)!modules_load_name(dir, names[i]);
+	for (size_t i = 0; bmc_modules[i]; i++)
+		(void)!modules_load_name(dir, bmc_modules[i]);
 	watch_answer(w);
 }
 

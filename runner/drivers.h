@@ -19,8 +19,7 @@ void drivers_filesystem(const char *name);
  * where @cmdline gives it a place. Firmware's own (ERST) is always built in. */
 void drivers_evidence(const char *prefix, const char *cmdline);
 
-/* What reaches the BMC, from @prefix: ipmi_si, where no alias has asked for it, and ipmi_devintf,
- * which makes /dev/ipmi0. */
+/* What reaches the BMC (bmc_modules), from @prefix. */
 void drivers_bmc(struct watch *w, const char *prefix);
 
 /* Where no driver has made /dev/watchdog, loads softdog from @prefix: it cannot cure a dead kernel,

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "runner/command.h"
+#include "runner/service.h"
 
 #define DEPTH_MAX 3 /* systemd-pstore makes folders of its own, one in the other */
 
@@ -30,12 +30,10 @@ struct records {
 
 static void load(const char *module)
 {
-	char name[32], *argv[] = {"modprobe", "-q", name, NULL};
-	_cleanup_free_ char *nothing = NULL;
+	const char *const modules[] = {module, NULL};
 
-	snprintf(name, sizeof(name), "%s", module);
 	/* Without it there are no records to find, which is no failure. */
-	(void)!command_read(argv, 0, &nothing);
+	(void)service_modprobe(modules);
 }
 
 void pstore_load_drivers(const char *cmdline)
