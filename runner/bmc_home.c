@@ -91,9 +91,9 @@ unsigned bmc_home_stop(unsigned armed_s)
 	return armed_s - (unsigned)up.tv_sec;
 }
 
-unsigned bmc_home_left_s(void)
+unsigned bmc_home_left_s(int uses_bmc)
 {
-	if (!service_told_s(BMC_HOME_NOTICE))
+	if (!uses_bmc && !service_told_s(BMC_HOME_NOTICE))
 		return 0;
 	if (!bmc_home_load() || bmc_stop("") < 0)
 		return service_told_s(BMC_HOME_NOTICE);

@@ -36,7 +36,8 @@ unsigned bmc_home_armed_s(const struct campaign *c);
 unsigned bmc_home_stop(unsigned armed_s);
 
 /* For how many seconds a timer of which everybody was told may still be counting. It is tried once
- * more to stop it. 0: none is, or it is stopped. */
-unsigned bmc_home_left_s(void);
+ * more to stop it; with @uses_bmc also where nobody was told, as before the referee has come so
+ * far. 0: none is, or it is stopped. */
+unsigned bmc_home_left_s(int uses_bmc);
 
 #endif

@@ -162,11 +162,13 @@ static enum course decide(struct referee *f, struct settle *s, const char *token
 	struct referee_finding finding = {0};
 	enum referee_step step;
 	enum course course;
+	unsigned bmc_s;
 
 	if (settle_load(s) < 0)
 		return COURSE_FAILED;
-	if (!*f->machine->root && bmc_home_armed_s(s->campaign))
-		(void)bmc_home_stop(bmc_home_armed_s(s->campaign));
+	bmc_s = bmc_home_armed_s(s->campaign);
+	if (!*f->machine->root && bmc_s)
+		(void)bmc_home_stop(bmc_s);
 	f->bmc_settled = 1;
 	if (settle_open(s, token, &finding) < 0)
 		return COURSE_FAILED;
@@ -334,7 +336,7 @@ static enum course announce(struct referee *f, enum course course)
 			     .who = who,
 			     .what = what,
 			     .notice_s = f->options->notice_s};
-	unsigned left_s = *f->machine->root || course != COURSE_BOOT ? 0 : bmc_home_left_s();
+	unsigned left_s = *f->machine->root || course != COURSE_BOOT ? 0 : bmc_home_left_s(0);
 
 	/* The next boot would be reset by what another has left counting. */
 	if (left_s)

@@ -6,7 +6,6 @@
 
 #include "grub/oneshot.h"
 #include "results/log.h"
-#include "runner/bmc.h"
 #include "runner/bmc_home.h"
 #include "runner/install.h"
 #include "runner/machine.h"
@@ -74,20 +73,11 @@ static int open_store(const struct machine *m, struct store **s)
 	return machine_open_store(m, s);
 }
 
-/* The referee has stopped what another boot left, or told everybody that it could not. It is tried
- * once more, and for a referee that has not come so far. */
-static unsigned stop_bmc(int uses_bmc)
-{
-	if (uses_bmc && bmc_home_load())
-		(void)!bmc_stop("");
-	return bmc_home_left_s();
-}
-
-/* Exit code, when all else is done. */
-static int finish(const struct undone *u)
+/* Exit code: @code, unless a timer goes on counting, which is said. */
+static int finish(int code, const struct undone *u)
 {
 	if (!u->bmc_left_s)
-		return EXIT_DONE;
+		return code;
 	log_info("but the BMC's watchdog may reset this machine within %u s: ipmitool mc watchdog "
 		 "off",
 		 u->bmc_left_s);
@@ -130,7 +120,7 @@ static int undo(const struct options *o, int uninstall, struct undone *u)
 	uses_bmc = install_uses_bmc(m->root);
 	stop_outside(m, u);
 	if (!*m->root)
-		u->bmc_left_s = stop_bmc(uses_bmc);
+		u->bmc_left_s = bmc_home_left_s(uses_bmc);
 	return u->failed ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -140,7 +130,7 @@ int verb_stop(const struct options *o)
 	int code = undo(o, 0, &u);
 
 	if (code != EXIT_DONE)
-		return code;
+		return finish(code, &u);
 	if (u.id[0])
 		printf("campaign %s is stopped; its results stay. recount resume goes on with it\n",
 		       u.id);
@@ -148,7 +138,7 @@ int verb_stop(const struct options *o)
 		printf("no active campaign; what was left of an earlier one is removed\n");
 	else
 		printf("no active campaign; nothing to do\n");
-	return finish(&u);
+	return finish(EXIT_DONE, &u);
 }
 
 int verb_uninstall(const struct options *o)
@@ -157,9 +147,9 @@ int verb_uninstall(const struct options *o)
 	int code = undo(o, 1, &u);
 
 	if (code != EXIT_DONE)
-		return code;
+		return finish(code, &u);
 	if (u.id[0])
 		printf("campaign %s is stopped; its results stay on the store\n", u.id);
 	printf("nothing of recount is left outside its two partitions\n");
-	return finish(&u);
+	return finish(EXIT_DONE, &u);
 }

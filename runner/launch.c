@@ -201,7 +201,7 @@ int launch_install(const struct launch *l, int *arming)
 
 int launch_bmc_is_quiet(const struct options *o)
 {
-	unsigned left_s = *o->root ? 0 : bmc_home_left_s();
+	unsigned left_s = *o->root ? 0 : bmc_home_left_s(0);
 
 	if (left_s == 0)
 		return 1;

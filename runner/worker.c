@@ -109,7 +109,7 @@ static void bring_up_loopback(void)
 static int stop_bmc(struct work *w)
 {
 	unsigned armed_s = w->visit.bmc_s;
-	int r;
+	int r = -ENODEV, tries = armed_s ? BMC_STOP_TRIES : 1;
 
 	if (!plan_uses_bmc(w->visit.plan))
 		return 0;
@@ -117,10 +117,11 @@ static int stop_bmc(struct work *w)
 	/* Also for the next boot, which is armed from here. */
 	drivers_bmc(w->watch, ROOT_DIR);
 	be_busy(w, WATCH_WRITEBACK_MS);
-	r = bmc_wait("", armed_s ? BMC_DEVICE_MS : 0) ? bmc_stop("") : -ENODEV;
 	/* A BMC that is busy with its own start may be silent for a while. */
-	for (int try = 1; try < BMC_STOP_TRIES && armed_s && r == -ETIMEDOUT; try++)
-		r = bmc_stop("");
+	if (bmc_wait("", armed_s ? BMC_DEVICE_MS : 0))
+		do
+			r = bmc_stop("");
+		while (r == -ETIMEDOUT && --tries);
 	answer(w);
 	if (r == 0 || !armed_s)
 		return 0;

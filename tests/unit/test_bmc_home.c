@@ -391,15 +391,28 @@ static void what_was_told_is_tried_once_more(void **state)
 	(void)state;
 	world.device_after = 1;
 	/* nobody was told of anything: nothing is asked */
-	assert_int_equal(bmc_home_left_s(), 0);
+	assert_int_equal(bmc_home_left_s(0), 0);
 	assert_string_equal(world.calls, "");
 	world.told_s = 500;
 	world.stop_answer = -ETIMEDOUT;
-	assert_int_equal(bmc_home_left_s(), 500);
+	assert_int_equal(bmc_home_left_s(0), 500);
 	world.stop_answer = 0;
-	assert_int_equal(bmc_home_left_s(), 0);
+	assert_int_equal(bmc_home_left_s(0), 0);
 	assert_int_equal(world.told_s, 0);
 	assert_string_equal(world.calls, "stop,stop,");
+}
+
+/* A `stop` before the referee: a timer that obeys is stopped; of one that does not nobody knows. */
+static void campaign_that_uses_it_is_asked_unsaid(void **state)
+{
+	(void)state;
+	world.device_after = 1;
+	assert_int_equal(bmc_home_left_s(1), 0);
+	world.stop_answer = -ETIMEDOUT;
+	assert_int_equal(bmc_home_left_s(1), 0);
+	world.told_s = 500;
+	assert_int_equal(bmc_home_left_s(1), 500);
+	assert_string_equal(world.calls, "stop,stop,stop,");
 }
 
 static void what_was_told_stands_where_no_driver_can_be_loaded(void **state)
@@ -408,7 +421,7 @@ static void what_was_told_stands_where_no_driver_can_be_loaded(void **state)
 	program("modprobe", "exit 1");
 	world.device_after = 9;
 	world.told_s = 500;
-	assert_int_equal(bmc_home_left_s(), 500);
+	assert_int_equal(bmc_home_left_s(0), 500);
 	assert_string_equal(world.calls, "");
 }
 
@@ -433,6 +446,7 @@ int main(void)
 		TEST(silent_bmc_is_told_with_its_time),
 		TEST(silence_is_nothing_once_the_time_is_over),
 		TEST(what_was_told_is_tried_once_more),
+		TEST(campaign_that_uses_it_is_asked_unsaid),
 		TEST(what_was_told_stands_where_no_driver_can_be_loaded),
 	};
 
