@@ -8,9 +8,9 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 
 #include "results/log.h"
+#include "runner/pause.h"
 #include "runner/spawn.h"
 
 #define NETFN_APP     0x06
@@ -35,14 +35,6 @@ enum { RESET_WATCHDOG = 0x22, SET_WATCHDOG = 0x24, GET_WATCHDOG = 0x25 };
 #define RETRY_MS  200
 
 const char *const bmc_modules[] = {"ipmi_si", "ipmi_devintf", NULL};
-
-static void sleep_ms(int ms)
-{
-	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-
-	while (nanosleep(&t, &t) && errno == EINTR)
-		;
-}
 
 static void encode(uint8_t data[BMC_SET_BYTES], uint8_t action, unsigned ticks)
 {
@@ -205,7 +197,7 @@ static int talk(int fd, uint8_t command, const uint8_t *data, size_t data_len,
 		if (r != 0 && r != -ETIMEDOUT && r != -EAGAIN)
 			return r;
 		r = -ETIMEDOUT;
-		sleep_ms(RETRY_MS);
+		pause_ms(RETRY_MS);
 	}
 	return r;
 }
@@ -326,6 +318,6 @@ int bmc_wait(const char *root, int ms)
 			return 1;
 		if (waited_ms >= ms)
 			return 0;
-		sleep_ms(RETRY_MS);
+		pause_ms(RETRY_MS);
 	}
 }

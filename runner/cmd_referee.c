@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 
 #include "initramfs/cmdline.h"
 #include "results/log.h"
@@ -15,6 +14,7 @@
 #include "runner/install.h"
 #include "runner/launch.h"
 #include "runner/machine.h"
+#include "runner/pause.h"
 #include "runner/postpone.h"
 #include "runner/service.h"
 #include "runner/settle.h"
@@ -47,14 +47,6 @@ struct referee {
 	int bmc_settled;	/* what another boot has left of it */
 };
 
-static void wait_s(unsigned seconds)
-{
-	struct timespec t = {.tv_sec = seconds};
-
-	while (nanosleep(&t, &t) && errno == EINTR)
-		;
-}
-
 /* The referee runs early, and a store on a slow bus may not be there yet. */
 static void await_store(const char *root)
 {
@@ -70,7 +62,7 @@ static void await_store(const char *root)
 		device_list_free(&list);
 		if (r != -ENOENT)
 			return;
-		wait_s(STORE_POLL_S);
+		pause_ms(STORE_POLL_S * 1000);
 	}
 }
 
@@ -409,7 +401,7 @@ static int go(struct referee *f, enum course wanted)
 		if (course != COURSE_AGAIN || try == REBOOT_TRIES)
 			break;
 		log_info("it is tried again in %u s", REBOOT_AGAIN_S);
-		wait_s(REBOOT_AGAIN_S);
+		pause_ms(REBOOT_AGAIN_S * 1000);
 	}
 	if (course == wanted)
 		return EXIT_DONE;

@@ -10,17 +10,11 @@
 #include "initramfs/devices.h"
 #include "results/log.h"
 #include "runner/drivers.h"
+#include "runner/pause.h"
 
 #define DEVICE_WAIT_MS 60000
 #define DEVICE_POLL_MS 100
 #define MODULE_POLL_MS 2000
-
-static void pause_ms(long ms)
-{
-	struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
-
-	nanosleep(&t, NULL);
-}
 
 static int64_t in_ms(int64_t ms)
 {

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "results/log.h"
 #include "runner/install.h"
 #include "runner/packages.h"
+#include "runner/pause.h"
 #include "runner/people.h"
 #include "runner/service.h"
 
@@ -44,14 +44,6 @@ static int find_hold(const struct postpone *p, char why[WHY_MAX])
 	return 1;
 }
 
-static void sleep_s(unsigned seconds)
-{
-	struct timespec t = {.tv_sec = seconds};
-
-	while (nanosleep(&t, &t) && errno == EINTR)
-		;
-}
-
 /* 0: it was stopped meanwhile. */
 static int wait_s(const struct postpone *p, unsigned seconds)
 {
@@ -60,7 +52,7 @@ static int wait_s(const struct postpone *p, unsigned seconds)
 	for (i = 0; i < seconds; i += STOP_S) {
 		if (!install_outside_present(p->root))
 			return 0;
-		sleep_s(STOP_S);
+		pause_ms(STOP_S * 1000);
 	}
 	return install_outside_present(p->root);
 }
